@@ -1,0 +1,61 @@
+"""Teach neural networks logical rules without letting them cheat.
+
+Declare symbols (:func:`var`, :func:`categorical`, :func:`boolean`), join comparisons of them with ``& | ~ >>``, and add
+:class:`LogicLoss` to the training loss. Modules that need more than torch are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dualogic import errors, methods
+from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
+from dualogic.formula.connective import And, AtMost, ExactlyOne, Formula, Iff, Implies, Not, Or, Xor, level
+from dualogic.formula.shape import axis
+from dualogic.formula.symbol import categorical, mask, var
+from dualogic.formula.term import apply, constant
+from dualogic.logic_loss import LogicLoss
+
+if TYPE_CHECKING:
+    from dualogic import metrics
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "And",
+    "AtMost",
+    "ExactlyOne",
+    "Formula",
+    "Iff",
+    "Implies",
+    "LogicLoss",
+    "Not",
+    "Or",
+    "Xor",
+    "apply",
+    "axis",
+    "boolean",
+    "categorical",
+    "constant",
+    "eq",
+    "errors",
+    "ge",
+    "gt",
+    "le",
+    "level",
+    "lt",
+    "mask",
+    "methods",
+    "metrics",
+    "ne",
+    "var",
+]
+
+_ON_DEMAND = {"metrics"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return importlib.import_module(f"dualogic.{name}")
+    raise AttributeError(f"module 'dualogic' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The ``dualogic`` command line; thin, and imported only by it."""

@@ -1,0 +1,152 @@
+"""Checks of the tensors that a caller binds to a rule's symbols."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.errors import BindingError, SymbolError
+from dualogic.formula.atom import Boolean
+from dualogic.formula.inspect import describe
+from dualogic.formula.node import Node
+from dualogic.formula.shape import Ragged
+from dualogic.formula.symbol import Categorical, Mask
+
+RANGE_TOLERANCE = 1e-2
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """Checked tensors of one call.
+
+    Attributes:
+        tensors: by symbol name; floating point ones share ``dtype``.
+        batch: the length of the leading axis.
+        dtype: float32 or wider.
+        device: where everything lives.
+    """
+
+    tensors: dict[str, Tensor]
+    batch: int
+    dtype: torch.dtype
+    device: torch.device
+
+
+def bind(symbols: Mapping[str, Node], tensors: Mapping[str, Any], validate: bool) -> Bound:
+    """Check ``tensors`` against the declarations of ``symbols`` and bring them to one dtype.
+
+    Args:
+        symbols: the declared symbols by name.
+        tensors: what the caller gave.
+        validate: also look at the values (which waits for the device): NaN, and probabilities that are none.
+    """
+    if symbols.keys() != tensors.keys():
+        _refuse_names(symbols, tensors)
+    given: dict[str, Tensor] = {}
+    dtype = torch.float32
+    lengths: dict[str, tuple[int, str]] = {}
+    batch: tuple[int, str] | None = None
+    device: tuple[torch.device, str] | None = None
+    for name, symbol in symbols.items():
+        tensor = tensors[name]
+        if not isinstance(tensor, Tensor):
+            tensor = _as_tensor(name, tensor)
+        _check_shape(name, symbol, tensor, lengths)
+        if batch is None or device is None:
+            batch, device = (tensor.shape[0], name), (tensor.device, name)
+        elif tensor.shape[0] != batch[0]:
+            raise BindingError(
+                f"all tensors must have the same batch size: {batch[1]!r} has {batch[0]} samples and {name!r} has {tensor.shape[0]}"
+            )
+        elif tensor.device != device[0]:
+            raise BindingError(
+                f"all tensors must be on one device: {device[1]!r} is on {device[0]} and {name!r} is on {tensor.device}"
+            )
+        if tensor.is_floating_point():
+            dtype = torch.promote_types(dtype, tensor.dtype)
+        elif tensor.is_complex():
+            raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
+        given[name] = tensor
+    assert batch is not None and device is not None, "a rule has at least one symbol"
+    for name, symbol in symbols.items():
+        tensor = given[name]
+        given[name] = _to_bool(name, tensor) if isinstance(symbol, Mask) else tensor.to(dtype)
+        if validate and not isinstance(symbol, Mask):
+            _check_values(name, symbol, given[name])
+    return Bound(given, batch[0], dtype, device[0])
+
+
+def _refuse_names(symbols: Mapping[str, Node], tensors: Mapping[str, Any]) -> None:
+    missing = [name for name in symbols if name not in tensors]
+    unknown = [name for name in tensors if name not in symbols]
+    parts = []
+    if missing:
+        parts.append(f"no tensor was given for {', '.join(map(repr, missing))}")
+    if unknown:
+        parts.append(f"{', '.join(map(repr, unknown))} is not a symbol of the rule")
+    wanted = ", ".join(f"{name}={describe(symbol)}" for name, symbol in list(symbols.items())[:20])
+    raise SymbolError(f"{'; '.join(parts)}. The rule needs: {wanted}")
+
+
+def _as_tensor(name: str, value: Any) -> Tensor:
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BindingError(f"{name!r} must be bound to a tensor; got {type(value).__name__}") from error
+
+
+def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tuple[int, str]]) -> None:
+    declared = symbol.shape
+    if isinstance(symbol, Categorical):
+        declared = (*declared, symbol.size)
+    fits = tensor.dim() == len(declared) + 1
+    if fits:
+        for size, actual in zip(declared, tensor.shape[1:]):
+            if isinstance(size, Ragged):
+                known, owner = lengths.setdefault(size.axis.name, (actual + size.trim, name))
+                if actual + size.trim != known:
+                    raise BindingError(
+                        f"axis {size.axis.name!r} has length {known} in {owner!r} and {actual + size.trim} in {name!r}"
+                    )
+                fits = fits and 1 <= actual <= size.max
+            else:
+                fits = fits and size == actual
+    if not fits:
+        expected = ", ".join(
+            f"{size!r} (1 to {size.max})" if isinstance(size, Ragged) else str(size) for size in ("batch", *declared)
+        )
+        raise BindingError(
+            f"{name!r} is declared as {describe(symbol)} and needs a tensor of shape ({expected}); got {tuple(tensor.shape)}"
+        )
+
+
+def _to_bool(name: str, tensor: Tensor) -> Tensor:
+    if tensor.dtype is torch.bool:
+        return tensor
+    if tensor.is_floating_point():
+        raise BindingError(f"the mask {name!r} must be bound to a bool tensor; got {tensor.dtype}; compare it, as in mask > 0")
+    return tensor != 0
+
+
+def _check_values(name: str, symbol: Node, tensor: Tensor) -> None:
+    values = tensor.detach()
+    if values.numel() == 0:
+        return
+    # A sum is one fast pass; only a suspicious one is looked at closely.
+    if not torch.isfinite(values.sum()) and torch.isnan(values).any():
+        position = torch.isnan(values).nonzero()[0].tolist()
+        raise BindingError(
+            f"the tensor bound to {name!r} contains NaN, first at position {position}; a rule cannot be evaluated on it: look "
+            f"for a diverged network, or give padded entries any finite number and leave them out with where="
+        )
+    if isinstance(symbol, (Categorical, Boolean)) and symbol.input == "probs":
+        low, high = torch.aminmax(values)
+        if low < -RANGE_TOLERANCE or high > 1 + RANGE_TOLERANCE:
+            raise BindingError(
+                f"{name!r} is declared with input='probs', but its values lie between {low.item():.4g} and {high.item():.4g}; "
+                f"apply softmax or sigmoid first, or declare it with input='logits'"
+            )

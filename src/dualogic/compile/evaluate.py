@@ -1,0 +1,61 @@
+"""Values of a formula without any learned state: the cost at the optimal duals, and whether it holds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.plan import compile_rules
+from dualogic.compile.tree import Level
+from dualogic.errors import OptionError
+from dualogic.formula.connective import Formula
+
+CLASS_COSTS = ("probability", "log")
+
+
+def optimal_cost(formula: Formula, class_cost: str, tensors: Mapping[str, Any]) -> Tensor:
+    """Maximum over ``and``, minimum over ``or``; ``(batch, *formula.shape)``."""
+    if class_cost not in CLASS_COSTS:
+        raise OptionError(f"class_cost must be 'probability' or 'log'; got {class_cost!r}")
+    plan = compile_rules([("rule", formula)], class_cost)
+    bound = plan.bind(tensors, validate=True)
+    with autocast_off(bound.device):
+        return plan.fold(plan.evaluate(bound), take_extreme).squeeze(1)
+
+
+def is_satisfied(formula: Formula, tol: float, lead: float, tensors: Mapping[str, Any]) -> Tensor:
+    """Whether the formula holds; a bool tensor ``(batch, *formula.shape)``."""
+    if not tol >= 0:
+        raise OptionError(f"tol must be at least 0; got {tol!r}")
+    if not 0 <= lead < 1:
+        raise OptionError(f"lead must be at least 0 and below 1; got {lead!r}")
+    plan = compile_rules([("rule", formula)], "truth")
+    bound = plan.bind(tensors, validate=True)
+    with torch.no_grad(), autocast_off(bound.device):
+        return plan.fold(plan.evaluate(bound, tol, lead), decide).squeeze(1)
+
+
+def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
+    """The optimal duals' combination: all weight on the worst operand of an ``and``, on the best of an ``or``."""
+    if level.operation == "&":
+        # An empty "and" holds, at no cost.
+        return (values if mask is None else values.masked_fill(~mask, 0.0)).amax(1)
+    return (values if mask is None else values.masked_fill(~mask, torch.inf)).amin(1)
+
+
+def decide(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
+    """Plain logic."""
+    if level.operation == "&":
+        return (values if mask is None else values | ~mask).all(1)
+    return (values if mask is None else values & mask).any(1)
+
+
+def autocast_off(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """Costs need full precision whatever the network runs in."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return contextlib.nullcontext()

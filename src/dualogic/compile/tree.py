@@ -1,0 +1,187 @@
+"""The connectives of a plan: which values each level joins, and where its weights stand in the table."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.instructions import Operand, Registers, fetch
+from dualogic.formula.connective import Formula
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """All connectives of one signature at one place of the tree, joined in one operation.
+
+    Values have shape ``(batch, k, *rest)``: the ``k`` operands first, then lanes and declared axes.
+
+    Attributes:
+        number: position among the plan's levels, parents before children.
+        operation: ``"&"`` or ``"|"``.
+        offset: first column of its weights in the table; columns are laid out as ``(*sizes, *rest)``.
+        sizes: the reduced sizes at their maximum; their product is ``k``.
+        rest: lanes and axes at their maximum, 1 where weights are shared along an axis.
+        lanes: how many of ``rest`` number separate connectives.
+        shared: positions in ``rest`` along which weights are shared.
+        uniform: the weights are fixed (a quantifier with tied duals), so it has no columns.
+        ragged: some size is smaller in some batches.
+        order: where each operand of the formula stands among the ``k``.
+        paths: the path of each lane's connective.
+        formulas: the connectives themselves, for messages.
+    """
+
+    number: int
+    operation: str
+    offset: int
+    sizes: tuple[int, ...]
+    rest: tuple[int, ...]
+    lanes: int
+    shared: tuple[int, ...]
+    uniform: bool
+    ragged: bool
+    order: tuple[int, ...]
+    paths: tuple[str, ...]
+    formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
+
+    @property
+    def operands(self) -> int:
+        """The largest number of operands."""
+        return math.prod(self.sizes)
+
+    @property
+    def width(self) -> int:
+        """How many columns of the table it owns."""
+        return 0 if self.uniform else self.operands * math.prod(self.rest)
+
+    def columns(self, rows: Tensor) -> Tensor:
+        """Its part of table rows ``(batch, width)`` as ``(batch, k, *rest)``."""
+        part = rows.narrow(1, self.offset, self.width)
+        return part.unflatten(1, (self.operands, *self.rest)) if len(self.rest) else part
+
+    def fit(self, columns: Tensor, extent: tuple[int, ...], rest: torch.Size) -> Tensor:
+        """Cut ``(batch, k, *rest)`` columns of a ragged level down to the sizes of this batch."""
+        value = columns.unflatten(1, self.sizes)
+        for dim, (full, actual) in enumerate(zip((*self.sizes, *self.rest), (*extent, *rest)), start=1):
+            if full > actual:
+                value = value.narrow(dim, 0, actual)
+        return value.flatten(1, len(self.sizes))
+
+    def unfit(self, value: Tensor, extent: tuple[int, ...], fill: float) -> Tensor:
+        """Undo :meth:`fit`, with ``fill`` in the columns that this batch does not use."""
+        value = value.unflatten(1, extent)
+        padding: list[int] = []
+        for full, actual in zip(reversed((*self.sizes, *self.rest)), reversed(value.shape[1:])):
+            padding += [0, full - actual]
+        return torch.nn.functional.pad(value, padding, value=fill).flatten(1, len(self.sizes))
+
+
+class Combine(Protocol):
+    """How a method joins the operands of a level."""
+
+    def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
+        """Reduce ``(batch, k, *rest)`` to ``(batch, *rest)``; ``mask`` says which operands exist."""
+
+
+class Branch:
+    """A node of the tree; its value has shape ``(batch, *lanes, *axes)``."""
+
+    can_be_empty = False
+
+    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+        """Compute its value from those of the atoms."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf(Branch):
+    """Atoms that are computed together.
+
+    Attributes:
+        kind: ``"comparison"``, ``"class"`` or ``"boolean"``.
+        formulas: the atom of each lane, for messages.
+    """
+
+    operand: Operand
+    kind: str
+    formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
+
+    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+        return fetch(registers, self.operand)
+
+
+@dataclasses.dataclass(frozen=True)
+class JunctionBranch(Branch):
+    """``&`` or ``|`` over groups of operands; each group's value has its operands as first lane."""
+
+    level: Level
+    groups: tuple[Branch, ...]
+    counts: tuple[int, ...]
+    lanes: tuple[int, ...]
+    ranks: tuple[int, ...]
+    rank: int
+    can_be_empty: bool
+
+    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+        parts = [group.fold(registers, combine) for group in self.groups]
+        values = self._join(parts)
+        mask = None
+        if self.can_be_empty and self.level.operation == "|":
+            mask = values != torch.inf
+        return combine(self.level, values, mask, self.level.sizes)
+
+    def _join(self, parts: list[Tensor]) -> Tensor:
+        lane_rank = 1 + len(self.lanes)
+        aligned = []
+        for part, rank in zip(parts, self.ranks):
+            for _ in range(self.rank - rank):
+                part = part.unsqueeze(1 + lane_rank)
+            aligned.append(part)
+        axes = aligned[0].shape[1 + lane_rank :]
+        if any(part.shape[1 + lane_rank :] != axes for part in aligned):
+            axes = torch.broadcast_shapes(*(part.shape[1 + lane_rank :] for part in aligned))
+        full = [
+            part if part.shape[1:] == (count, *self.lanes, *axes) else part.expand(-1, count, *self.lanes, *axes)
+            for part, count in zip(aligned, self.counts)
+        ]
+        return full[0] if len(full) == 1 else torch.cat(full, dim=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class QuantifierBranch(Branch):
+    """``all`` or ``any`` over axes.
+
+    Attributes:
+        dims: tensor dimensions of the operand's value that are reduced.
+        mask: which entries exist.
+    """
+
+    level: Level
+    operand: Branch
+    dims: tuple[int, ...]
+    mask: Operand | None
+    full_shape: tuple[int, ...] | None
+    can_be_empty: bool
+
+    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+        value = self.operand.fold(registers, combine)
+        if self.full_shape is not None and value.shape[1:] != self.full_shape:
+            value = value.expand(-1, *self.full_shape)
+        extent = tuple(value.shape[dim] for dim in self.dims)
+        mask = None
+        if self.mask is not None:
+            mask = self._front(fetch(registers, self.mask).expand(value.shape))
+        values = self._front(value)
+        if getattr(self.operand, "can_be_empty", False) and self.level.operation == "|":
+            possible = values != torch.inf
+            mask = possible if mask is None else mask & possible
+        return combine(self.level, values, mask, extent)
+
+    def _front(self, value: Tensor) -> Tensor:
+        front = tuple(range(1, 1 + len(self.dims)))
+        if self.dims != front:
+            value = value.movedim(self.dims, front)
+        return value.flatten(1, len(self.dims)) if len(self.dims) > 1 else value

@@ -1,0 +1,1 @@
+"""Dual variables: their storage, their update rules, and their schedule."""

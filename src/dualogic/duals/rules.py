@@ -1,0 +1,84 @@
+"""Three ways to move the weights of a connective, in closed form.
+
+A level with operand costs ``c``, weights ``w`` and combined cost ``m = sum(w c)`` gets the upstream derivative ``u`` of the
+loss. Its weights ascend (``and``) or descend (``or``) on ``u m``. What a table stores differs by rule, but 0 always means
+equal weights, so that a new table is all zeros.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dualogic import numerics
+
+
+class UpdateRule:
+    """How stored columns become weights, and how they move; operands are along dimension 1."""
+
+    name: str
+
+    def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
+        """Weights ``(batch, k, *rest)`` that sum to 1 over the operands that exist."""
+        raise NotImplementedError
+
+    def move(self, columns: Tensor, weights: Tensor, gradient: Tensor, step: Tensor | float, mask: Tensor | None) -> Tensor:
+        """What to add to the stored columns.
+
+        Args:
+            columns: as stored.
+            weights: as given by :meth:`weights`.
+            gradient: ``u (c - m)``, with the sign of the connective; 0 where ``mask`` is false.
+            step: the step size of one visit.
+            mask: which operands exist.
+        """
+        raise NotImplementedError
+
+
+class SoftmaxStep(UpdateRule):
+    """A gradient step on softmax logits: ``logits += step * u * w * (c - m)`` (the default)."""
+
+    name = "softmax"
+
+    def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
+        return torch.softmax(columns, 1) if mask is None else numerics.masked_softmax(columns, mask, 1)
+
+    def move(self, columns: Tensor, weights: Tensor, gradient: Tensor, step: Tensor | float, mask: Tensor | None) -> Tensor:
+        return step * weights * gradient
+
+
+class ExponentiatedStep(SoftmaxStep):
+    """The exponentiated gradient: ``log w += step * u * (c - m)``, renormalised. Settled weights still move."""
+
+    name = "exponentiated"
+
+    def move(self, columns: Tensor, weights: Tensor, gradient: Tensor, step: Tensor | float, mask: Tensor | None) -> Tensor:
+        return step * gradient
+
+
+class ProjectedStep(UpdateRule):
+    """A gradient step on the weights, projected back onto the simplex (the letter of Algorithm 1).
+
+    The table stores the weights' difference from equal ones.
+    """
+
+    name = "projected"
+
+    def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
+        return numerics.project_to_simplex(columns + self._equal(columns, mask), 1, mask)
+
+    def move(self, columns: Tensor, weights: Tensor, gradient: Tensor, step: Tensor | float, mask: Tensor | None) -> Tensor:
+        target = numerics.project_to_simplex(weights + step * gradient, 1, mask)
+        moved = target - self._equal(columns, mask) - columns
+        return moved if mask is None else moved.masked_fill(~mask, 0.0)
+
+    @staticmethod
+    def _equal(columns: Tensor, mask: Tensor | None) -> Tensor | float:
+        if mask is None:
+            return 1.0 / columns.shape[1]
+        return mask / mask.sum(1, keepdim=True).clamp_min(1)
+
+
+UPDATE_RULES: dict[str, UpdateRule] = {
+    rule.name: rule for rule in (SoftmaxStep(), ExponentiatedStep(), ProjectedStep())
+}

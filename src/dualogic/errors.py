@@ -1,0 +1,52 @@
+"""Every error that dualogic raises on purpose.
+
+Each class is a :class:`DualogicError` *and* the built-in exception that a Python user would expect, so both
+``except dualogic.errors.DualogicError`` and ``except ValueError`` work. A message always says what was expected,
+what came instead, where (the symbol or the sub-formula), and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class DualogicError(Exception):
+    """Base class of all errors raised by dualogic."""
+
+
+class FormulaTypeError(DualogicError, TypeError):
+    """Something that is not a formula, a term or a class stands where one is needed."""
+
+
+class ShapeError(DualogicError, ValueError):
+    """Axes that cannot be broadcast, indexed or reduced as asked."""
+
+
+class SymbolError(DualogicError, ValueError):
+    """A symbol is declared or bound wrongly: a reserved name, a class out of range, a missing tensor."""
+
+
+class BindingError(DualogicError, ValueError):
+    """A bound tensor does not fit the declaration of its symbol."""
+
+
+class SizeError(DualogicError, ValueError):
+    """A pass would make a formula larger than its guard allows."""
+
+
+class SampleIndexError(DualogicError, IndexError):
+    """The sample index is missing, of the wrong kind, or past the end of the table."""
+
+
+class NonFiniteError(DualogicError, ArithmeticError):
+    """A cost is infinite or not a number."""
+
+
+class OptionError(DualogicError, ValueError):
+    """An option of a method or of the loss has a value that makes no sense."""
+
+
+class StateError(DualogicError, RuntimeError):
+    """A call that does not fit the state of the loss, such as ``step()`` before any ``forward``."""
+
+
+class MissingExtraError(DualogicError, ImportError):
+    """An optional dependency is not installed."""

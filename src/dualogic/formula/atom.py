@@ -1,0 +1,210 @@
+"""Atoms: comparisons of terms, classes, and truth values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dualogic.errors import FormulaTypeError, OptionError, SymbolError
+from dualogic.formula.connective import Formula
+from dualogic.formula.shape import Item, Shape, broadcast, check_name, declare_shape, resolve_index
+from dualogic.formula.symbol import ClassExpression, check_input
+from dualogic.formula.term import Constant, Number, Term, as_term, items_to_key
+
+MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "==", "!=": "!="}
+NEGATED = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
+STRICT = frozenset({"<", ">", "!="})
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Formula):
+    """``left operation right`` between real-valued terms (Eq. 1 of the paper).
+
+    ``v <= c`` costs ``max(v - c, 0)``, ``v < c`` costs ``max(v - c + margin, 0)``, ``v == c`` costs ``|v - c|`` and
+    ``v != c`` costs ``max(margin - |v - c|, 0)``.
+    """
+
+    operation: str
+    left: Term
+    right: Term
+    margin: float
+
+    def __post_init__(self) -> None:
+        shapes = (self.left.shape, self.right.shape)
+        where = "" if shapes[0] == shapes[1] else f"{self.left} {self.operation} {self.right}"
+        self._derive("shape", broadcast(shapes, where))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ClassIn(Formula):
+    """``operand == k`` (one class) or ``operand.isin(classes)``."""
+
+    operand: ClassExpression
+    classes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.operand.shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ClassEqual(Formula):
+    """``left == right`` between two categoricals: for some class, both have it."""
+
+    left: ClassExpression
+    right: ClassExpression
+
+    def __post_init__(self) -> None:
+        self._derive("shape", broadcast((self.left.shape, self.right.shape), f"{self.left} == {self.right}"))
+
+
+class BooleanExpression(Formula):
+    """A truth value with a probability: a Boolean symbol, or an indexed one."""
+
+    @property
+    def symbol(self) -> Boolean:
+        """The Boolean below any indexing."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> Formula:
+        items, _ = resolve_index(self.shape, key, str(self))
+        return BooleanIndex(self, items)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Boolean(BooleanExpression):
+    """A symbol that is itself a formula; made by :func:`boolean`."""
+
+    name: str
+    sizes: Shape
+    input: str
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.sizes)
+
+    @property
+    def symbol(self) -> Boolean:
+        return self
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class BooleanIndex(BooleanExpression):
+    """``operand[items]`` of a Boolean with axes."""
+
+    operand: BooleanExpression
+    items: tuple[Item, ...]
+
+    def __post_init__(self) -> None:
+        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), "")[1])
+
+    @property
+    def symbol(self) -> Boolean:
+        return self.operand.symbol
+
+
+def boolean(name: str, *shape: Any, input: str = "probs") -> Boolean:
+    """Declare a truth value, bound to its probability ``(batch, *shape)`` (or to a logit); it is itself a formula.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> wet, rain = dl.boolean("wet"), dl.boolean("rain")
+        >>> rule = rain >> wet
+        >>> rule.satisfied(rain=torch.tensor([0.9, 0.1]), wet=torch.tensor([0.2, 0.2]))
+        tensor([False,  True])
+    """
+    check_input(input, name)
+    return Boolean(check_name(name, "Boolean"), declare_shape(shape, name), input)
+
+
+def compare(operation: str, left: Any, right: Any, margin: float = 0.0) -> Formula:
+    """Build a comparison; a lone constant moves to the right, as Python's reflected operators do."""
+    if isinstance(left, Formula) or isinstance(right, Formula):
+        raise FormulaTypeError(
+            f"a formula cannot be compared with {operation!r}, in {left} {operation} {right}. A chained comparison such as "
+            f"0 <= x <= 1 must be written (x >= 0) & (x <= 1)"
+        )
+    if isinstance(left, ClassExpression) or isinstance(right, ClassExpression):
+        raise FormulaTypeError(f"{left} {operation} {right} compares a class with a term; classes are compared by == and !=")
+    first, second = as_term(left), as_term(right)
+    if isinstance(first, (Number, Constant)):
+        if isinstance(second, (Number, Constant)):
+            raise FormulaTypeError(f"{first} {operation} {second} compares constants only; one side needs a symbol")
+        first, second, operation = second, first, MIRRORED[operation]
+    number = float(margin)
+    if not (math.isfinite(number) and number >= 0):
+        raise OptionError(f"a margin must be a finite number of at least 0; got {margin!r} in {first} {operation} {second}")
+    return Comparison(operation, first, second, number)
+
+
+def lt(left: Any, right: Any, margin: float = 0.0) -> Formula:
+    """``left < right``, costing ``max(left - right + margin, 0)``.
+
+    Example:
+        >>> import dualogic as dl
+        >>> dl.lt(dl.var("x"), 1, margin=0.1)
+        lt(x, 1, margin=0.1)
+    """
+    return compare("<", left, right, margin)
+
+
+def gt(left: Any, right: Any, margin: float = 0.0) -> Formula:
+    """``left > right``, costing ``max(right - left + margin, 0)``."""
+    return compare(">", left, right, margin)
+
+
+def ne(left: Any, right: Any, margin: float = 0.0) -> Formula:
+    """``left != right``, costing ``max(margin - |left - right|, 0)``."""
+    return compare("!=", left, right, margin)
+
+
+def le(left: Any, right: Any, margin: float = 0.0) -> Formula:
+    """``left <= right``; a margin makes training aim at ``left <= right - margin`` and leaves ``satisfied`` as it is."""
+    return compare("<=", left, right, margin)
+
+
+def ge(left: Any, right: Any, margin: float = 0.0) -> Formula:
+    """``left >= right``; a margin makes training aim at ``left >= right + margin`` and leaves ``satisfied`` as it is."""
+    return compare(">=", left, right, margin)
+
+
+def eq(left: Any, right: Any) -> Formula:
+    """``left == right``, costing ``|left - right|``."""
+    if isinstance(left, ClassExpression):
+        return class_equals(left, right)
+    if isinstance(right, ClassExpression):
+        return class_equals(right, left)
+    return compare("==", left, right)
+
+
+def class_equals(operand: ClassExpression, other: Any) -> Formula:
+    """``operand == other`` for a class index, a class name or another categorical."""
+    if isinstance(other, ClassExpression):
+        mine, theirs = operand.symbol, other.symbol
+        if mine.size != theirs.size or mine.classes != theirs.classes:
+            raise SymbolError(
+                f"{operand} and {other} cannot be compared: they have different classes ({_describe(mine)} and "
+                f"{_describe(theirs)})"
+            )
+        return ClassEqual(operand, other)
+    if isinstance(other, Formula) or isinstance(other, Term):
+        raise FormulaTypeError(f"{operand} is a class; it cannot be compared with {other}")
+    return ClassIn(operand, (operand.symbol.class_index(other),))
+
+
+def _describe(symbol: Any) -> str:
+    return ", ".join(symbol.classes) if symbol.classes else f"{symbol.size} unnamed classes"
+
+
+def class_in(operand: ClassExpression, classes: Sequence[Any]) -> Formula:
+    """``operand.isin(classes)``."""
+    if isinstance(classes, (str, int)) or not hasattr(classes, "__iter__"):
+        raise FormulaTypeError(f"{operand}.isin needs a list of classes; got {classes!r}")
+    symbol = operand.symbol
+    indices = tuple(sorted({symbol.class_index(value) for value in classes}))
+    if not 0 < len(indices) < symbol.size:
+        raise SymbolError(
+            f"{operand}.isin(...) with {'no class never holds' if not indices else 'every class always holds'}: it says "
+            f"nothing; leave it out"
+        )
+    return ClassIn(operand, indices)

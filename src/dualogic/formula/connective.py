@@ -1,0 +1,389 @@
+"""Formulas and the connectives that join them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SizeError
+from dualogic.formula.node import Node, walk
+from dualogic.formula.shape import Shape, as_int, broadcast, format_shape, normalize_dims, remove_dims
+from dualogic.formula.symbol import MaskExpression, as_mask
+
+if TYPE_CHECKING:
+    import torch
+
+EXPANSION_LIMIT = 1_000_000
+
+
+class Formula(Node):
+    """Something that is true or false once tensors are bound.
+
+    Formulas are immutable, hashable and compared by structure. ``& | ~ >>`` join them; ``.all()`` and ``.any()``
+    quantify over declared axes. A formula whose axes are not quantified holds elementwise.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> p = dl.var("p", 2)
+        >>> rule = ((p == 0) | (p == 1)).all()
+        >>> rule.cost(p=torch.tensor([[0.0, 1.0], [0.25, 1.0]]))
+        tensor([0.0000, 0.2500])
+        >>> rule.satisfied(tol=0.01, p=torch.tensor([[0.0, 1.0], [0.25, 1.0]]))
+        tensor([ True, False])
+    """
+
+    shape: Shape
+
+    def __and__(self, other: Any) -> Formula:
+        return And(self, other)
+
+    def __rand__(self, other: Any) -> Formula:
+        return And(other, self)
+
+    def __or__(self, other: Any) -> Formula:
+        return Or(self, other)
+
+    def __ror__(self, other: Any) -> Formula:
+        return Or(other, self)
+
+    def __rshift__(self, other: Any) -> Formula:
+        return Implies(self, other)
+
+    def __rrshift__(self, other: Any) -> Formula:
+        return Implies(other, self)
+
+    def __invert__(self) -> Formula:
+        return Not(self)
+
+    def __bool__(self) -> bool:
+        raise FormulaTypeError(
+            f"the formula {self} has no truth value before tensors are bound. Write '&' for 'and', '|' for 'or', '~' for "
+            f"'not', '>>' for 'if', and (a <= x) & (x <= b) for the chained comparison a <= x <= b; for values, call "
+            f".satisfied(...)"
+        )
+
+    def all(self, dim: Any = None, where: Any = None, duals: str = "each") -> Formula:
+        """Hold for every entry of the axes ``dim`` (all axes by default).
+
+        Args:
+            dim: declared axes, as ints; the batch axis does not count.
+            where: a mask, broadcast against this formula's axes; entries that it leaves out do not matter.
+            duals: ``"each"`` gives each entry its own weights; ``"tied"`` shares the weights of the connectives below
+                along these axes and weighs the entries equally, for outputs too large to keep one set each.
+
+        Example:
+            >>> import dualogic as dl
+            >>> (dl.var("x", 3) <= 1).all()
+            (x <= 1).all()
+        """
+        return self._quantify("all", dim, where, duals)
+
+    def any(self, dim: Any = None, where: Any = None, duals: str = "each") -> Formula:
+        """Hold for at least one entry of the axes ``dim``; arguments as in :meth:`all`."""
+        return self._quantify("any", dim, where, duals)
+
+    def _quantify(self, operation: str, dim: Any, where: Any, duals: str) -> Formula:
+        if duals not in ("each", "tied"):
+            raise OptionError(f"duals must be 'each' or 'tied' in .{operation}(); got {duals!r}")
+        dims = normalize_dims(dim, self.shape, str(self))
+        return Quantifier(operation, self, dims, None if where is None else as_mask(where), duals == "tied")
+
+    def __getitem__(self, key: Any) -> Formula:
+        raise FormulaTypeError(f"a compound formula cannot be indexed; index the terms inside {self} instead")
+
+    def __iter__(self) -> Any:
+        raise FormulaTypeError(f"a formula cannot be looped over; use {self}.all() or .any() to quantify over its axes")
+
+    def _no_comparison(self, other: Any) -> Formula:
+        raise FormulaTypeError(
+            f"a formula cannot be compared in order, as in a chained comparison; got {self} against {other!r}. Write "
+            f"(a <= x) & (x <= b), and put every comparison in parentheses"
+        )
+
+    __lt__ = __le__ = __gt__ = __ge__ = _no_comparison
+
+    def to_nnf(self) -> Formula:
+        """An equivalent formula of ``&``, ``|``, quantifiers and (negated) atoms only, with the same cost.
+
+        Example:
+            >>> import dualogic as dl
+            >>> x = dl.var("x")
+            >>> (~((x <= 1) | (x > 3))).to_nnf()
+            (x > 1) & (x <= 3)
+        """
+        from dualogic.normalize.nnf import to_nnf
+
+        return to_nnf(self)
+
+    def to_cnf(self, max_clauses: int = 10_000) -> Formula:
+        """An equivalent conjunction of clauses with the same cost; refused past ``max_clauses``.
+
+        Example:
+            >>> import dualogic as dl
+            >>> x, y, z = dl.var("x"), dl.var("y"), dl.var("z")
+            >>> ((x <= 0) & (y <= 0) | (z <= 0)).to_cnf()
+            ((x <= 0) | (z <= 0)) & ((y <= 0) | (z <= 0))
+        """
+        from dualogic.normalize.cnf import to_cnf
+
+        return to_cnf(self, max_clauses)
+
+    def cost(self, class_cost: str = "probability", **tensors: Any) -> torch.Tensor:
+        """The cost at the optimal duals: maximum over ``and``, minimum over ``or`` (Theorem 1).
+
+        Args:
+            class_cost: ``"probability"`` (``1 - p``) or ``"log"`` (``-log p``) for class and Boolean atoms.
+            tensors: one for each symbol, by name, with a leading batch axis.
+
+        Returns:
+            Shape ``(batch, *shape)``; differentiable.
+        """
+        from dualogic.compile.evaluate import optimal_cost
+
+        return optimal_cost(self, class_cost, tensors)
+
+    def satisfied(self, tol: float = 0.0, lead: float = 0.0, **tensors: Any) -> torch.Tensor:
+        """Whether the formula holds.
+
+        Args:
+            tol: a comparison ``v <= c`` holds where ``v <= c + tol``; strict ones are complements of relaxed ones.
+            lead: ``f == k`` holds where the probability of class ``k`` exceeds every other by more than this.
+            tensors: one for each symbol, by name, with a leading batch axis.
+
+        Returns:
+            A bool tensor of shape ``(batch, *shape)``.
+        """
+        from dualogic.compile.evaluate import is_satisfied
+
+        return is_satisfied(self, tol, lead, tensors)
+
+    @property
+    def symbols(self) -> Mapping[str, Node]:
+        """The symbols that tensors must be bound to, by name."""
+        from dualogic.formula.inspect import collect_symbols
+
+        return collect_symbols(walk(self))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Junction(Formula):
+    """``a & b & ...`` or ``a | b | ...``: one connective, whatever the number of operands."""
+
+    operation: str
+    operands: tuple[Formula, ...]
+
+    def __post_init__(self) -> None:
+        first = self.operands[0].shape
+        if all(operand.shape == first for operand in self.operands):
+            self._derive("shape", first)
+        else:
+            text = f" {self.operation} ".join(f"({operand})" for operand in self.operands[:4])
+            self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Complement(Formula):
+    """``~operand``."""
+
+    operand: Formula
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.operand.shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Implication(Formula):
+    """``antecedent >> consequent``, which is ``~antecedent | consequent`` at a level of its own."""
+
+    antecedent: Formula
+    consequent: Formula
+
+    def __post_init__(self) -> None:
+        shapes = (self.antecedent.shape, self.consequent.shape)
+        self._derive("shape", broadcast(shapes, f"({self.antecedent}) >> ({self.consequent})"))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Equivalence(Formula):
+    """``Iff(left, right)``, that is ``(left >> right) & (right >> left)``; negated, it is ``Xor``."""
+
+    left: Formula
+    right: Formula
+    negated: bool
+
+    def __post_init__(self) -> None:
+        name = "Xor" if self.negated else "Iff"
+        self._derive("shape", broadcast((self.left.shape, self.right.shape), f"{name}({self.left}, {self.right})"))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Cardinality(Formula):
+    """``AtMost(bound, *operands)``, or ``ExactlyOne(*operands)`` if ``exact``."""
+
+    bound: int
+    exact: bool
+    operands: tuple[Formula, ...]
+
+    def __post_init__(self) -> None:
+        name = "ExactlyOne" if self.exact else "AtMost"
+        clauses = math.comb(len(self.operands), self.bound + 1)
+        if clauses > EXPANSION_LIMIT:
+            raise SizeError(
+                f"{name} over {len(self.operands)} formulas stands for {clauses:,} clauses (at most {EXPANSION_LIMIT:,}); "
+                f"bound the sum of a real-valued term instead, as in p.sum() <= {self.bound}"
+            )
+        self._derive("shape", broadcast([operand.shape for operand in self.operands], f"{name}(...)"))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Quantifier(Formula):
+    """``operand.all(dims, where)`` or ``operand.any(dims, where)``."""
+
+    operation: str
+    operand: Formula
+    dims: tuple[int, ...]
+    where: MaskExpression | None
+    tied: bool
+
+    def __post_init__(self) -> None:
+        if self.where is not None:
+            text = f"({self.operand}).{self.operation}(where={self.where})"
+            if broadcast((self.operand.shape, self.where.shape), text) != self.operand.shape:
+                raise ShapeError(
+                    f"the mask has axes {format_shape(self.where.shape)}, more than the {format_shape(self.operand.shape)} of "
+                    f"the formula in {text}"
+                )
+        self._derive("shape", remove_dims(self.operand.shape, self.dims))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Level(Formula):
+    """``level(operand)``: keeps a connective from merging with the chain around it; otherwise means ``operand``."""
+
+    operand: Formula
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.operand.shape)
+
+
+def as_formula(value: Any, where: str) -> Formula:
+    """Check that ``value`` is a formula."""
+    if isinstance(value, Formula):
+        return value
+    if isinstance(value, bool):
+        raise FormulaTypeError(
+            f"a plain bool ({value}) stands where a formula is expected, in {where}: the comparison was probably made between "
+            f"Python values; compare symbols made by dl.var, dl.categorical or dl.boolean"
+        )
+    raise FormulaTypeError(
+        f"expected a formula in {where}; got {value!r} of type {type(value).__name__}. Put comparisons in parentheses: "
+        f"(x <= 1) & (y >= 0)"
+    )
+
+
+def _operands(values: tuple[Any, ...], where: str) -> list[Formula]:
+    if len(values) == 1 and not isinstance(values[0], Node) and isinstance(values[0], Iterable):
+        values = tuple(values[0])
+    if not values:
+        raise FormulaTypeError(f"{where} needs at least one formula")
+    return [as_formula(value, where) for value in values]
+
+
+def _junction(operation: str, values: tuple[Any, ...], where: str) -> Formula:
+    flat: list[Formula] = []
+    for operand in _operands(values, where):
+        same = isinstance(operand, Junction) and operand.operation == operation
+        flat.extend(operand.operands if same else (operand,))  # type: ignore[attr-defined]
+    return flat[0] if len(flat) == 1 else Junction(operation, tuple(flat))
+
+
+def And(*formulas: Any) -> Formula:
+    """All of the formulas hold; ``a & b & c`` is the same.
+
+    Example:
+        >>> import dualogic as dl
+        >>> x = dl.var("x")
+        >>> dl.And(x >= 0, x <= 1)
+        (x >= 0) & (x <= 1)
+    """
+    return _junction("&", formulas, "And (&)")
+
+
+def Or(*formulas: Any) -> Formula:
+    """At least one of the formulas holds; ``a | b | c`` is the same."""
+    return _junction("|", formulas, "Or (|)")
+
+
+def Not(formula: Any) -> Formula:
+    """The formula does not hold; ``~a`` is the same."""
+    return Complement(as_formula(formula, "Not (~)"))
+
+
+def Implies(antecedent: Any, consequent: Any) -> Formula:
+    """If the antecedent holds, so does the consequent; ``a >> b`` is the same."""
+    where = "Implies (>>)"
+    return Implication(as_formula(antecedent, where), as_formula(consequent, where))
+
+
+def Iff(left: Any, right: Any) -> Formula:
+    """Both hold or neither does: ``(left >> right) & (right >> left)``."""
+    return Equivalence(as_formula(left, "Iff"), as_formula(right, "Iff"), False)
+
+
+def Xor(left: Any, right: Any) -> Formula:
+    """Exactly one of two holds: the negation of :func:`Iff`."""
+    return Equivalence(as_formula(left, "Xor"), as_formula(right, "Xor"), True)
+
+
+def ExactlyOne(*formulas: Any) -> Formula:
+    """One of the formulas holds and no other.
+
+    Example:
+        >>> import dualogic as dl
+        >>> a, b, c = (dl.boolean(name) for name in "abc")
+        >>> dl.ExactlyOne(a, b, c)
+        ExactlyOne(a, b, c)
+    """
+    operands = _operands(formulas, "ExactlyOne")
+    return operands[0] if len(operands) == 1 else Cardinality(1, True, tuple(operands))
+
+
+def AtMost(*arguments: Any, k: int | None = None) -> Formula:
+    """At most ``k`` of the formulas hold: ``AtMost(k, a, b, c)``, ``AtMost(k, [a, b, c])`` or ``AtMost(a, b, c, k=k)``.
+
+    Example:
+        >>> import dualogic as dl
+        >>> a, b, c = (dl.boolean(name) for name in "abc")
+        >>> dl.AtMost(1, a, b, c)
+        AtMost(1, a, b, c)
+    """
+    rest = list(arguments)
+    if k is None:
+        place = next((position for position, value in enumerate(rest) if as_int(value) is not None), None)
+        if place is None:
+            raise FormulaTypeError("AtMost needs a number first, as in AtMost(1, a, b, c)")
+        k = rest.pop(place)
+    bound = as_int(k)
+    operands = _operands(tuple(rest), "AtMost")
+    if bound is None or bound < 0:
+        raise OptionError(f"AtMost needs a number of at least 0; got {k!r}")
+    if bound >= len(operands):
+        raise OptionError(f"at most {bound} of {len(operands)} formulas always hold: this rule says nothing; leave it out")
+    return Cardinality(bound, False, tuple(operands))
+
+
+def level(formula: Any) -> Formula:
+    """Give a connective weights of its own inside a chain of the same connective.
+
+    ``a | b | c`` is one connective whose weights start at 1/3 each; in ``level(a | b) | c`` they start at 1/2 for ``c``
+    and at 1/2 for the pair.
+
+    Example:
+        >>> import dualogic as dl
+        >>> a, b, c = (dl.boolean(name) for name in "abc")
+        >>> dl.level(a | b) | c
+        level(a | b) | c
+    """
+    return Level(as_formula(formula, "level"))

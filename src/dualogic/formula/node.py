@@ -1,0 +1,98 @@
+"""Interned, immutable nodes: two nodes that look the same *are* the same object."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from typing import Any, cast
+from weakref import WeakValueDictionary
+
+_interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _fingerprint(value: Any) -> Any:
+    # Children are interned already, so their identity stands for their structure; comparing them with ``==`` is not
+    # possible, because ``==`` between terms builds a formula.
+    if isinstance(value, Node):
+        return id(value)
+    if isinstance(value, tuple):
+        return tuple(map(_fingerprint, value))
+    return (type(value), value)
+
+
+class _Interning(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        node = super().__call__(*args, **kwargs)
+        key = (cls, *[_fingerprint(getattr(node, name)) for name in cls._field_names()])  # type: ignore[attr-defined]
+        with _lock:
+            return _interned.setdefault(key, node)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Node(metaclass=_Interning):
+    """Base of terms, formulas, classes and masks.
+
+    Structural equality is identity, because construction returns the one node with the given fields. That makes
+    equality and hashing free, and lets the compiler recognise a shared sub-term by looking at ``id``. Nodes hold
+    numbers, names and other nodes, never tensors, so they can be pickled, shared between processes and kept as keys.
+    """
+
+    __hash__ = object.__hash__
+
+    @classmethod
+    def _field_names(cls) -> tuple[str, ...]:
+        names = cls.__dict__.get("_names")
+        if names is None:
+            names = tuple(field.name for field in dataclasses.fields(cls))
+            cls._names = names  # type: ignore[attr-defined]
+        return cast("tuple[str, ...]", names)
+
+    def _derive(self, name: str, value: Any) -> None:
+        """Set a derived attribute (a shape, for instance) on this frozen node."""
+        object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in self._field_names())
+
+    def __copy__(self) -> Node:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Node:
+        return self
+
+    def __str__(self) -> str:
+        from dualogic.formula.printing import to_text
+
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes that ``node`` is made of, in order."""
+    found: list[Node] = []
+    for name in node._field_names():
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found.extend(item for item in value if isinstance(item, Node))
+    return tuple(found)
+
+
+def walk(*roots: Node) -> list[Node]:
+    """All distinct nodes below ``roots`` in post-order (children before parents), without recursion."""
+    seen: set[int] = set()
+    order: list[Node] = []
+    stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(children(node)))
+    return order

@@ -1,0 +1,286 @@
+"""Declared axes: fixed or ragged sizes, broadcasting, and numpy-style indexing of them.
+
+A *shape* here never includes the batch axis. Each entry is an ``int`` or a :class:`Ragged` size, whose actual length is
+known only when a tensor is bound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import keyword
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, Union
+
+from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
+
+RESERVED_NAMES = frozenset({"index", "where", "tol", "lead", "class_cost", "labels", "rules", "self", "true", "false"})
+
+
+def check_name(name: object, what: str) -> str:
+    """Return ``name`` if a symbol may have it, and say why not otherwise."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise SymbolError(
+            f"the name of a {what} must be a Python identifier, because tensors are bound to it by keyword; got {name!r}"
+        )
+    if name in RESERVED_NAMES:
+        raise SymbolError(
+            f"{name!r} cannot name a {what}: it is an argument of dualogic's own calls "
+            f"(reserved: {', '.join(sorted(RESERVED_NAMES))}); choose another name, such as {name + '_'!r}"
+        )
+    return name
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """A named axis whose length differs between batches, up to ``max``.
+
+    Example:
+        >>> import dualogic as dl
+        >>> n = dl.axis("n", max=7)
+        >>> dl.var("x", n, 13).shape
+        (n, 13)
+    """
+
+    name: str
+    max: int
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "axis")
+        size = as_int(self.max)
+        if size is None or size < 1:
+            raise ShapeError(f"axis {self.name!r} needs a maximal length of at least 1; got max={self.max!r}")
+        object.__setattr__(self, "max", size)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclasses.dataclass(frozen=True)
+class Ragged:
+    """The length of an axis, less ``trim`` entries cut off by slicing: ``x[1:]`` has length ``n - 1``."""
+
+    axis: Axis
+    trim: int = 0
+
+    @property
+    def max(self) -> int:
+        """The largest length that can occur."""
+        return self.axis.max - self.trim
+
+    def __repr__(self) -> str:
+        return f"{self.axis.name} - {self.trim}" if self.trim else self.axis.name
+
+
+Size = Union[int, Ragged]
+Shape = tuple[Size, ...]
+Item = tuple[Any, ...]
+"""One index item: ``("at", i)``, ``("range", start, stop, step)``, ``("new",)`` or ``("take", (i, ...))``."""
+
+
+def axis(name: str, max: int) -> Axis:
+    """Declare a ragged axis; see :class:`Axis`."""
+    return Axis(name, max)
+
+
+def as_int(value: Any) -> int | None:
+    """``value`` as a plain ``int`` if it is an integer (of Python, numpy or a 0-d tensor), else ``None``."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def declare_shape(sizes: Iterable[Any], name: str) -> Shape:
+    """Check the sizes that a user gives to a symbol."""
+    declared: list[Size] = []
+    for size in sizes:
+        if isinstance(size, Axis):
+            declared.append(Ragged(size))
+        elif isinstance(size, Ragged):
+            declared.append(size)
+        else:
+            number = as_int(size)
+            if number is None or number < 1:
+                raise ShapeError(
+                    f"the axes of {name!r} must be positive sizes or dl.axis(...) objects; got {size!r} "
+                    f"(the batch axis is implied and not declared)"
+                )
+            declared.append(number)
+    return tuple(declared)
+
+
+def max_size(size: Size) -> int:
+    """The number of entries to reserve for an axis of this size."""
+    return size if isinstance(size, int) else size.max
+
+
+def max_shape(shape: Shape) -> tuple[int, ...]:
+    """``shape`` with every ragged size at its maximum."""
+    return tuple(map(max_size, shape))
+
+
+def broadcast(shapes: Sequence[Shape], where: str) -> Shape:
+    """Broadcast shapes as numpy does, aligned at the last axis.
+
+    Args:
+        shapes: the shapes to combine.
+        where: text of the expression, for the error message.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    result: list[Size] = [1] * rank
+    for shape in shapes:
+        for position, size in enumerate(shape, start=rank - len(shape)):
+            if result[position] == 1:
+                result[position] = size
+            elif size not in (1, result[position]):
+                raise ShapeError(
+                    f"the axes {' and '.join(format_shape(shape) for shape in shapes)} cannot be broadcast together "
+                    f"in {where}; index with None to line axes up, as in d[None, :] <= d[:, None]"
+                )
+    return tuple(result)
+
+
+def format_shape(shape: Shape) -> str:
+    """``(20,)``-style text of a shape."""
+    return repr(tuple(shape))
+
+
+def normalize_dims(dim: Any, shape: Shape, where: str) -> tuple[int, ...]:
+    """Turn ``dim`` (``None``, an int or several) into sorted non-negative positions within ``shape``."""
+    if dim is None:
+        dims = list(range(len(shape)))
+    else:
+        dims = []
+        for item in dim if isinstance(dim, (tuple, list)) else (dim,):
+            number = as_int(item)
+            if number is None:
+                raise FormulaTypeError(f"dim must be an int, a tuple of ints or None in {where}; got {dim!r}")
+            if not -len(shape) <= number < len(shape):
+                raise ShapeError(
+                    f"dim {number} does not exist in {where}, whose declared axes are {format_shape(shape)}; "
+                    f"the batch axis does not count"
+                )
+            dims.append(number % len(shape))
+        if len(set(dims)) < len(dims):
+            raise ShapeError(f"dim {dim!r} names an axis twice in {where}")
+    if not dims:
+        raise ShapeError(f"{where} has no axis to reduce: its declared axes are {format_shape(shape)}")
+    return tuple(sorted(dims))
+
+
+def remove_dims(shape: Shape, dims: tuple[int, ...]) -> Shape:
+    """``shape`` without the axes at ``dims``."""
+    return tuple(size for position, size in enumerate(shape) if position not in dims)
+
+
+def resolve_index(shape: Shape, key: Any, where: str) -> tuple[tuple[Item, ...], Shape]:
+    """Normalise a numpy-style index over declared axes.
+
+    Returns:
+        The items, one for each axis in order (plus one for each ``None``), and the resulting shape.
+    """
+    entries = list(key) if isinstance(key, tuple) else [key]
+    consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    if consumed > len(shape):
+        raise ShapeError(
+            f"{where} has {len(shape)} declared axes {format_shape(shape)}, but {consumed} are indexed; "
+            f"the batch axis is not indexed"
+        )
+    if sum(entry is Ellipsis for entry in entries) > 1:
+        raise ShapeError(f"an index may contain one '...' only, in {where}")
+    if not any(entry is Ellipsis for entry in entries):
+        entries.append(Ellipsis)
+    place = next(position for position, entry in enumerate(entries) if entry is Ellipsis)
+    entries[place : place + 1] = [slice(None)] * (len(shape) - consumed)
+
+    items: list[Item] = []
+    result: list[Size] = []
+    position = 0
+    for entry in entries:
+        if entry is None:
+            items.append(("new",))
+            result.append(1)
+            continue
+        size = shape[position]
+        position += 1
+        if isinstance(entry, slice):
+            item, new_size = _resolve_slice(entry, size, where)
+            items.append(item)
+            result.append(new_size)
+        elif isinstance(entry, (list, range)):
+            picks = tuple(_resolve_position(pick, size, where) for pick in entry)
+            if not picks:
+                raise ShapeError(f"an empty list of positions selects nothing in {where}")
+            if any(item[0] == "take" for item in items):
+                raise ShapeError(f"only one list of positions is allowed in an index, in {where}; index in two steps")
+            items.append(("take", picks))
+            result.append(len(picks))
+        else:
+            items.append(("at", _resolve_position(entry, size, where)))
+    return tuple(items), tuple(result)
+
+
+def _resolve_position(entry: Any, size: Size, where: str) -> int:
+    number = as_int(entry)
+    if number is None:
+        raise FormulaTypeError(
+            f"an index of {where} must be made of ints, slices, lists of ints, None and '...'; got {entry!r}"
+        )
+    limit = max_size(size)
+    if not -limit <= number < limit:
+        raise ShapeError(f"position {number} is outside of an axis of size {size!r} in {where}")
+    # On a ragged axis a negative position depends on the bound length, so it is kept as it is.
+    return number % limit if isinstance(size, int) else number
+
+
+def _resolve_slice(entry: slice, size: Size, where: str) -> tuple[Item, Size]:
+    bounds = []
+    for bound in (entry.start, entry.stop, entry.step):
+        number = None if bound is None else as_int(bound)
+        if bound is not None and number is None:
+            raise FormulaTypeError(f"slice bounds must be ints in {where}; got {entry!r}")
+        bounds.append(number)
+    start, stop, step = bounds
+    if step is not None and step < 1:
+        raise ShapeError(f"a slice needs a positive step in {where}; got {entry!r}")
+    if isinstance(size, int):
+        first, last, stride = entry.indices(size)
+        length = len(range(first, last, stride))
+        if length == 0:
+            raise ShapeError(f"the slice {format_slice(start, stop, step)} of an axis of size {size} is empty in {where}")
+        if length == size:
+            return ("range", None, None, None), size
+        return ("range", first, first + (length - 1) * stride + 1, stride), length
+    if (start or 0) < 0 or (stop is not None and stop >= 0) or step not in (None, 1):
+        raise ShapeError(
+            f"the slice {format_slice(start, stop, step)} of the ragged axis {size!r} in {where} has a length that depends on "
+            f"the bound tensor; use slices such as [1:] or [:-1], which cut a fixed number of entries from its ends"
+        )
+    trimmed = (start or 0) + -(stop or 0)
+    if trimmed >= size.max:
+        raise ShapeError(f"the slice {format_slice(start, stop, step)} leaves nothing of axis {size!r} in {where}")
+    return ("range", start or None, stop, None), Ragged(size.axis, size.trim + trimmed)
+
+
+def format_slice(start: int | None, stop: int | None, step: int | None) -> str:
+    """``1:``-style text of a slice."""
+    text = f"{start or ''}:{'' if stop is None else stop}"
+    return text if step in (None, 1) else f"{text}:{step}"
+
+
+def format_items(items: tuple[Item, ...]) -> str:
+    """``[1:, None, 3]``-style text of normalised index items."""
+    parts = []
+    for item in items:
+        if item[0] == "at":
+            parts.append(str(item[1]))
+        elif item[0] == "new":
+            parts.append("None")
+        elif item[0] == "take":
+            parts.append(str(list(item[1])))
+        else:
+            parts.append(format_slice(*item[1:]))
+    return f"[{', '.join(parts)}]"

@@ -1,0 +1,383 @@
+"""Real-valued terms: what stands on either side of a comparison.
+
+A term is a frozen value with a ``shape`` (the axes after the batch axis). Arithmetic builds larger terms and
+comparisons build atoms; nothing is computed before tensors are bound.
+"""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dualogic.errors import FormulaTypeError, ShapeError
+from dualogic.formula.node import Node
+from dualogic.formula.shape import (
+    Item,
+    Shape,
+    broadcast,
+    check_name,
+    format_shape,
+    normalize_dims,
+    remove_dims,
+    resolve_index,
+)
+
+if TYPE_CHECKING:
+    from dualogic.formula.connective import Formula
+
+
+class Term(Node):
+    """Base of all real-valued terms.
+
+    Supports ``+ - * / **``, ``abs``, numpy-style indexing of the declared axes, ``.sum(dim)``, ``.max(dim)``,
+    ``.min(dim)``, ``@ constant`` and the six comparisons, which give formulas.
+
+    Example:
+        >>> import dualogic as dl
+        >>> x = dl.var("x", 3)
+        >>> x[1:] + x[:-1] <= 1
+        x[1:3] + x[:2] <= 1
+    """
+
+    shape: Shape
+
+    def __add__(self, other: Any) -> Term:
+        return Arithmetic("+", self, as_term(other))
+
+    def __radd__(self, other: Any) -> Term:
+        return Arithmetic("+", as_term(other), self)
+
+    def __sub__(self, other: Any) -> Term:
+        return Arithmetic("-", self, as_term(other))
+
+    def __rsub__(self, other: Any) -> Term:
+        return Arithmetic("-", as_term(other), self)
+
+    def __mul__(self, other: Any) -> Term:
+        return Arithmetic("*", self, as_term(other))
+
+    def __rmul__(self, other: Any) -> Term:
+        return Arithmetic("*", as_term(other), self)
+
+    def __truediv__(self, other: Any) -> Term:
+        return Arithmetic("/", self, as_term(other))
+
+    def __rtruediv__(self, other: Any) -> Term:
+        return Arithmetic("/", as_term(other), self)
+
+    def __pow__(self, other: Any) -> Term:
+        return Arithmetic("**", self, as_term(other))
+
+    def __rpow__(self, other: Any) -> Term:
+        return Arithmetic("**", as_term(other), self)
+
+    def __matmul__(self, other: Any) -> Term:
+        right = as_term(other)
+        if not isinstance(right, Constant):
+            raise FormulaTypeError(f"the right side of @ must be a constant matrix or vector, in {self} @ {right}")
+        return MatrixProduct(self, right)
+
+    def __neg__(self) -> Term:
+        return Number(-self.value) if isinstance(self, Number) else Negation(self)
+
+    def __pos__(self) -> Term:
+        return self
+
+    def __abs__(self) -> Term:
+        return Absolute(self)
+
+    def __getitem__(self, key: Any) -> Term:
+        items, _ = resolve_index(self.shape, key, str(self))
+        return self if all(item == ("range", None, None, None) for item in items) else Index(self, items)
+
+    def __iter__(self) -> Any:
+        raise FormulaTypeError(f"a term cannot be looped over; index it ({self}[0]) or quantify with .all() or .any()")
+
+    def sum(self, dim: Any = None) -> Term:
+        """Sum over declared axes (all of them by default)."""
+        return Reduction("sum", self, normalize_dims(dim, self.shape, str(self)))
+
+    def max(self, dim: Any = None) -> Term:
+        """Maximum over declared axes (all of them by default)."""
+        return Reduction("max", self, normalize_dims(dim, self.shape, str(self)))
+
+    def min(self, dim: Any = None) -> Term:
+        """Minimum over declared axes (all of them by default)."""
+        return Reduction("min", self, normalize_dims(dim, self.shape, str(self)))
+
+    def __le__(self, other: Any) -> Formula:
+        return self._compare("<=", other)
+
+    def __lt__(self, other: Any) -> Formula:
+        return self._compare("<", other)
+
+    def __ge__(self, other: Any) -> Formula:
+        return self._compare(">=", other)
+
+    def __gt__(self, other: Any) -> Formula:
+        return self._compare(">", other)
+
+    def __eq__(self, other: Any) -> Formula:  # type: ignore[override]
+        return self._compare("==", other)
+
+    def __ne__(self, other: Any) -> Formula:  # type: ignore[override]
+        return self._compare("!=", other)
+
+    __hash__ = Node.__hash__
+
+    def _compare(self, operation: str, other: Any) -> Formula:
+        from dualogic.formula.atom import compare
+
+        return compare(operation, self, other)
+
+    def __bool__(self) -> bool:
+        raise FormulaTypeError(f"the term {self} has no truth value before tensors are bound; compare it with a number")
+
+    def _no_logic(self, other: Any) -> Formula:
+        raise FormulaTypeError(
+            f"'&', '|', '~' and '>>' join formulas, but {self} is a term; comparisons bind less tightly than '&' and '|' in "
+            f"Python, so put each one in parentheses, as in (x <= 1) & (y >= 0)"
+        )
+
+    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _no_logic
+
+    def __invert__(self) -> Formula:
+        return self._no_logic(None)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Number(Term):
+    """A single constant."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        value = float(self.value) + 0.0
+        if not math.isfinite(value):
+            raise FormulaTypeError(f"a constant in a rule must be finite; got {self.value!r}")
+        self._derive("value", value)
+        self._derive("shape", ())
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Constant(Term):
+    """An array of constants: its size and its bytes (float64, row by row), so that it is hashable and holds no tensor."""
+
+    name: str | None
+    sizes: tuple[int, ...]
+    data: bytes
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.sizes)
+
+    def numbers(self) -> array.array[float]:
+        """The entries, row by row."""
+        numbers = array.array("d")
+        numbers.frombytes(self.data)
+        return numbers
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Arithmetic(Term):
+    """``left op right`` for ``+ - * / **``, broadcasting."""
+
+    operation: str
+    left: Term
+    right: Term
+
+    def __post_init__(self) -> None:
+        shapes = (self.left.shape, self.right.shape)
+        where = "" if shapes[0] == shapes[1] else f"{self.left} {self.operation} {self.right}"
+        self._derive("shape", broadcast(shapes, where))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Negation(Term):
+    """``-operand``."""
+
+    operand: Term
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.operand.shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Absolute(Term):
+    """``abs(operand)``."""
+
+    operand: Term
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.operand.shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Index(Term):
+    """``operand[items]``; see :func:`dualogic.formula.shape.resolve_index` for the items."""
+
+    operand: Term
+    items: tuple[Item, ...]
+
+    def __post_init__(self) -> None:
+        _, shape = resolve_index(self.operand.shape, items_to_key(self.items), "")
+        self._derive("shape", shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Reduction(Term):
+    """``operand.sum(dims)``, ``.max(dims)`` or ``.min(dims)``."""
+
+    operation: str
+    operand: Term
+    dims: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self._derive("shape", remove_dims(self.operand.shape, self.dims))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class MatrixProduct(Term):
+    """``left @ right`` with a constant vector or matrix on the right."""
+
+    left: Term
+    right: Constant
+
+    def __post_init__(self) -> None:
+        left, right = self.left.shape, self.right.shape
+        if not left or len(right) not in (1, 2) or left[-1] != right[0]:
+            raise ShapeError(
+                f"@ needs a term whose last axis is as long as the constant's first: got axes {format_shape(left)} @ "
+                f"{format_shape(right)} in {self.left} @ constant"
+            )
+        self._derive("shape", (*left[:-1], *right[1:]))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Application(Term):
+    """``function(*operands)`` for a differentiable function that dualogic does not look into."""
+
+    name: str
+    function: Callable[..., Any]
+    operands: tuple[Term, ...]
+    sizes: Shape
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.sizes)
+
+
+def items_to_key(items: tuple[Item, ...]) -> tuple[Any, ...]:
+    """The Python index that normalised items stand for."""
+    key: list[Any] = []
+    for item in items:
+        if item[0] == "range":
+            key.append(slice(*item[1:]))
+        elif item[0] == "take":
+            key.append(list(item[1]))
+        else:
+            key.append(item[1] if item[0] == "at" else None)
+    return tuple(key)
+
+
+def as_term(value: Any, name: str | None = None) -> Term:
+    """Turn a number, a (nested) list, an array or a tensor into a constant; leave terms alone."""
+    if isinstance(value, Term):
+        return value
+    if isinstance(value, bool):
+        raise FormulaTypeError(f"a plain bool ({value}) stands where a number or a term is expected")
+    if isinstance(value, (int, float)):
+        return Number(float(value))
+    if isinstance(value, Node):
+        kind = type(value).__name__
+        raise FormulaTypeError(f"{value} is a {kind}, not a real-valued term; compare it by itself and join with '&'")
+    rows = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(rows, (int, float)) and not isinstance(rows, bool):
+        return Number(float(rows))
+    if not isinstance(rows, (list, tuple)):
+        raise FormulaTypeError(
+            f"expected a term, a number or an array of numbers; got {value!r} of type {type(value).__name__}"
+        )
+    sizes, flat = _flatten(rows)
+    if not all(map(math.isfinite, flat)):
+        raise FormulaTypeError("a constant array in a rule must be finite; it contains an infinity or a NaN")
+    return Constant(name, sizes, array.array("d", flat).tobytes())
+
+
+def _flatten(rows: Any) -> tuple[tuple[int, ...], list[float]]:
+    if not isinstance(rows, (list, tuple)):
+        if isinstance(rows, (int, float)):
+            return (), [float(rows)]
+        raise FormulaTypeError(f"a constant array must hold numbers; it contains {rows!r}")
+    parts = [_flatten(row) for row in rows]
+    if not parts or any(part[0] != parts[0][0] for part in parts):
+        raise ShapeError("a constant array must be rectangular and not empty; its rows have different lengths")
+    return (len(parts), *parts[0][0]), [number for part in parts for number in part[1]]
+
+
+def constant(name: str, values: Any) -> Term:
+    """Name a constant array, so that rules print its name instead of its numbers.
+
+    Args:
+        name: an identifier.
+        values: a number, a nested list, a numpy array or a tensor.
+
+    Example:
+        >>> import dualogic as dl
+        >>> membership = dl.constant("membership", [[1, 0], [1, 0], [0, 1]])
+        >>> dl.var("p", 3) @ membership <= 1
+        p @ membership <= 1
+    """
+    check_name(name, "constant")
+    term = as_term(values)
+    if isinstance(term, Number):
+        return Constant(name, (), array.array("d", [term.value]).tobytes())
+    if not isinstance(term, Constant):
+        raise FormulaTypeError(f"constant {name!r} must be made of numbers; got the term {term}")
+    return Constant(name, term.sizes, term.data)
+
+
+def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, shape: Any = None) -> Term:
+    """Use any differentiable function of bound tensors as a term.
+
+    The function gets one tensor for each term, of shape ``(batch, *term.shape)``, and returns one of shape
+    ``(batch, *shape)``. It is opaque: rules print it by its name.
+
+    Args:
+        function: called with tensors; must treat every sample by itself and keep the batch axis first.
+        terms: its arguments.
+        name: how it prints; the function's own name by default.
+        shape: the axes of the result; found by a call with zeros by default.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> dl.apply(torch.sigmoid, dl.var("z", 3), name="sigmoid").max() <= 0.5
+        sigmoid(z).max() <= 0.5
+    """
+    import torch
+
+    from dualogic.formula.shape import declare_shape, max_shape
+
+    if not callable(function):
+        raise FormulaTypeError(f"dl.apply needs a function first; got {function!r}")
+    label = check_name(name if name is not None else getattr(function, "__name__", None), "function")
+    operands = tuple(map(as_term, terms))
+    if not operands:
+        raise FormulaTypeError(f"dl.apply({label}) needs at least one term")
+    if shape is not None:
+        return Application(label, function, operands, declare_shape(shape, label))
+    with torch.no_grad():
+        probe = function(*(torch.zeros(2, *max_shape(operand.shape)) for operand in operands))
+    if not isinstance(probe, torch.Tensor) or probe.shape[:1] != (2,):
+        raise ShapeError(
+            f"the function {label} must return a tensor whose first axis is the batch; for a batch of 2 it returned "
+            f"{tuple(probe.shape) if isinstance(probe, torch.Tensor) else probe!r}"
+        )
+    # A result that kept the arguments' axes keeps their ragged sizes too.
+    for operand in operands:
+        if max_shape(operand.shape) == tuple(probe.shape[1:]):
+            return Application(label, function, operands, operand.shape)
+    return Application(label, function, operands, tuple(probe.shape[1:]))
+
+

@@ -1,0 +1,497 @@
+"""The module that ties rules, duals and a method to a training loop."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dualogic.compile.evaluate import autocast_off
+from dualogic.duals.table import DualTable, average_duplicates
+from dualogic.errors import (
+    FormulaTypeError,
+    NonFiniteError,
+    OptionError,
+    SampleIndexError,
+    ShapeError,
+    StateError,
+    SymbolError,
+)
+from dualogic.formula.connective import Formula, as_formula
+from dualogic.formula.shape import as_int, format_shape
+from dualogic.methods import Method, resolve
+from dualogic.methods.base import State
+
+UPDATES = ("forward", "manual")
+REDUCTIONS = ("mean", "sum", "none")
+CHECK_EVERY = 8
+
+
+class LogicLoss(nn.Module):
+    """The loss of one or several rules, to be added to the task's own.
+
+    Like batch norm it updates its own state (dual variables and ``delta``) in ``forward`` while in training mode with
+    gradients enabled, and freezes in ``eval()``. One such call computes the costs of all atoms in at least float32, moves the
+    duals in closed form, takes the loss with the new duals and the old ``delta``, and then sets ``delta``; no gradient flows
+    through either.
+
+    Args:
+        rules: a formula, or a mapping of names to formulas; their losses are summed.
+        num_samples: the number of training samples, each with dual variables of its own; ``forward`` then needs their
+            indices. ``None`` keeps one row for all.
+        method: a name or an object from ``dl.methods``.
+        weight: a factor for all rules, or a mapping from rule names to factors.
+        update: ``"forward"``, or ``"manual"`` to update only when :meth:`step` is called.
+        reduction: over samples: ``"mean"``, ``"sum"`` or ``"none"``.
+        dtype: of the stored dual variables.
+        process_group: reserved for training in several processes.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> f, g = dl.categorical("f", 10, input="logits"), dl.categorical("g", 10, input="logits")
+        >>> logic = dl.LogicLoss((g == 9) >> (f == 6), num_samples=100)
+        >>> logic
+        LogicLoss(rule: (g == 9) >> (f == 6); method=dual, 2 dual variables for each of 100 samples)
+        >>> logits = torch.zeros(2, 10, requires_grad=True)
+        >>> logic(torch.tensor([7, 3]), f=logits, g=logits).backward()
+        >>> logic.weights(torch.tensor([7]))["rule"].sum(-1)
+        tensor([1.])
+    """
+
+    def __init__(
+        self,
+        rules: Formula | Mapping[str, Formula],
+        num_samples: int | None = None,
+        method: str | Method = "dual",
+        *,
+        weight: float | Mapping[str, float] = 1.0,
+        update: str = "forward",
+        reduction: str = "mean",
+        dtype: torch.dtype = torch.float32,
+        process_group: Any = None,
+    ) -> None:
+        super().__init__()
+        self.rules = _check_rules(rules)
+        self.method = resolve(method)
+        self.num_samples = _check_samples(num_samples)
+        if update not in UPDATES:
+            raise OptionError(f"update must be 'forward' or 'manual'; got {update!r}")
+        if reduction not in REDUCTIONS:
+            raise OptionError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}")
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+            raise OptionError(f"dtype must be a floating point torch.dtype; got {dtype!r}")
+        self.update = update
+        self.reduction = reduction
+        self.weight = _check_weight(weight, self.rules)
+        self._compile()
+        self._table = DualTable(self.num_samples, self._program.width, dtype)
+        state_dtype = torch.promote_types(dtype, torch.float32)
+        self._state: State = self._program.initial_state(state_dtype)
+        self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
+        self._problems = torch.zeros(len(self.rules) + 1, dtype=torch.int32)
+        self._frozen = 0
+        self._validated = False
+        self._pending: tuple[Tensor | None, Tensor | None, State] | None = None
+        self._last: dict[str, Tensor] = {}
+        self._watch: Any = None
+        self._calls = 0
+
+    def _compile(self) -> None:
+        self._program = self.method.program(self.rules)
+        if getattr(self._program, "epoch", 0) is None:
+            self._program.epoch = self.num_samples  # type: ignore[attr-defined]
+
+    # ------------------------------------------------------------------ calling
+
+    def forward(self, index: Tensor | None = None, **tensors: Tensor) -> Tensor:
+        """The loss of a batch; updates the state in training mode.
+
+        Args:
+            index: which training samples these are, ``(batch,)`` integers. With a table it is needed in training; in
+                ``eval()``, without it the optimal duals are used, because validation samples have no row of their own.
+            tensors: one for each symbol, by name, with a leading batch axis.
+
+        Returns:
+            A scalar, or ``(batch,)`` with ``reduction="none"``; differentiable with respect to the tensors.
+        """
+        compiling = torch.compiler.is_compiling()
+        bound = self._program.plan.bind(tensors, validate=False)
+        checked = bound.device.type == "cpu" and not compiling
+        if checked or not (self._validated or compiling):
+            bound = self._program.plan.bind(tensors, validate=True)
+            self._validated = True
+        self._check_device(bound.device)
+        index, usable = self._check_index(index, bound.batch, checked)
+        updating = self.training and torch.is_grad_enabled() and not self._frozen and bound.batch > 0
+        if updating and self.update == "forward" and not compiling:
+            _refuse_recomputation()
+        with autocast_off(bound.device):
+            values = self._program.evaluate(bound)
+            rows = self._rows(index)
+            outcome: tuple[Tensor | None, Tensor, Tensor | None] | None = None
+            if updating and self._program.width and rows is not None:
+                outcome = self._move(index, usable, rows, values, checked)
+            use_new = outcome is not None and not self._program.loss_first and self.update == "forward"
+            losses, costs = self._program.losses(outcome[0] if use_new and outcome else rows, self._state, values)
+            finite = outcome[2] if outcome is not None else None
+            if outcome is None:
+                finite = self._find_finite(costs, values, checked)
+            if updating:
+                state = self._program.advance(self._state, costs.detach(), finite)
+                self._remember(index, outcome[0] if outcome else None, state)
+            self._last = {"cost": costs.detach(), "loss": losses.detach()}
+        if not checked and not compiling:
+            self._read_problems()
+        per_sample = (losses * self._weights.to(losses.dtype)).sum(1)
+        if self.reduction == "none":
+            return per_sample
+        total = per_sample.sum()
+        return total / max(bound.batch, 1) if self.reduction == "mean" else total
+
+    def _move(
+        self, index: Tensor | None, usable: Tensor | None, rows: Tensor, values: Any, checked: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The rows after a step, the moves' costs, and which samples are finite (``None`` if all are)."""
+        with torch.no_grad():
+            costs, moves = self._program.moves(rows, self._state, values)
+            finite = self._find_finite(costs, values, checked)
+            if finite is not None:
+                moves = torch.where(finite.unsqueeze(1), moves, 0.0)
+            if usable is not None:
+                moves = torch.where(usable.unsqueeze(1), moves, 0.0)
+            if self._table.shared:
+                count = costs.shape[0] if finite is None else finite.sum().clamp_min(1)
+                moves = moves.sum(0, keepdim=True) / count
+            elif index is not None:
+                moves = average_duplicates(index, moves)
+            return self._program.apply_moves(rows, moves, values), costs, finite
+
+    def _find_finite(self, costs: Tensor, values: Any, checked: bool) -> Tensor | None:
+        finite_costs = torch.isfinite(costs.detach())
+        if checked:
+            if not bool(finite_costs.all()):
+                self._program.plan.refuse_non_finite(costs.detach(), values)
+            return None
+        self._problems[1:] |= (~finite_costs).any(0)
+        return finite_costs.all(1)
+
+    def _remember(self, index: Tensor | None, rows: Tensor | None, state: State) -> None:
+        if self.update == "manual":
+            self._pending = (index, None if rows is None else rows.detach(), state)
+            return
+        with torch.no_grad():
+            if rows is not None:
+                self._table.write_(index, rows)
+            self._state = state
+
+    def step(self) -> None:
+        """With ``update="manual"``: apply the update that belongs to the latest training call of ``forward``.
+
+        Call it once per optimizer step, wherever the duals should move; a closure may evaluate the loss as often as it likes.
+        """
+        if self.update != "manual":
+            raise StateError('step() belongs to LogicLoss(..., update="manual"); this loss updates itself in forward')
+        if self._pending is None:
+            raise StateError("step() has nothing to apply: call forward in training mode, with gradients enabled, first")
+        index, rows, state = self._pending
+        self._pending = None
+        with torch.no_grad():
+            if rows is not None:
+                self._table.write_(index, rows)
+            self._state = state
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[LogicLoss]:
+        """Suspend updates, as in ``with logic.frozen(): ...``; the stored duals are used."""
+        self._frozen += 1
+        try:
+            yield self
+        finally:
+            self._frozen -= 1
+
+    def reset_(self) -> LogicLoss:
+        """Forget everything learned: equal weights, initial ``delta``, no steps."""
+        self._table.reset_()
+        device = self._table.values.device
+        fresh = self._program.initial_state(self._state["delta"].dtype)
+        self._state = {name: value.to(device) for name, value in fresh.items()}
+        self._pending = None
+        self._last = {}
+        return self
+
+    # ------------------------------------------------------------------ looking inside
+
+    @property
+    def delta(self) -> Tensor:
+        """The scale of each rule's truncated normal, ``(rules,)``."""
+        return self._state["delta"]
+
+    def weights(self, index: Tensor | None = None) -> dict[str, Tensor]:
+        """How each connective weighs its operands.
+
+        Args:
+            index: training samples ``(batch,)``; not needed for a shared row.
+
+        Returns:
+            A mapping from paths to weights ``(batch, ..., k)`` that sum to 1. A path is the rule's name (``"rule"`` for a lone
+            formula) followed by operand positions in its negation normal form, as in ``"rule/0"``.
+        """
+        if not self._table.shared:
+            if index is None:
+                raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
+            index, _ = self._check_index(index, len(torch.as_tensor(index)), checked=True)
+        with torch.no_grad():
+            return self._program.weights(self._table.rows(index).to(self._state["delta"].dtype))
+
+    def statistics(self) -> dict[str, dict[str, Tensor]]:
+        """Means over the latest batch for each rule, as tensors on the device: cost, loss and delta; waits for nothing."""
+        found: dict[str, dict[str, Tensor]] = {}
+        for position, name in enumerate(self.rules):
+            entry = {key: value[:, position].mean() for key, value in self._last.items()}
+            found[name] = {**entry, "delta": self._state["delta"][position]}
+        return found
+
+    def extra_repr(self) -> str:
+        """The rules and the size of the table, for ``print``."""
+        return self._summary()
+
+    def __repr__(self) -> str:
+        return f"LogicLoss({self._summary()})"
+
+    def _summary(self) -> str:
+        names = list(self.rules)
+        shown = ", ".join(f"{name}: {_shorten(str(self.rules[name]))}" for name in names[:3])
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        owner = "shared by all samples" if self.num_samples is None else f"for each of {self.num_samples} samples"
+        return f"{shown}{more}; method={self.method.name}, {self._program.width} dual variables {owner}"
+
+    # ------------------------------------------------------------------ checks
+
+    def _rows(self, index: Tensor | None) -> Tensor | None:
+        if not self._program.width:
+            return None
+        if index is None and not self._table.shared:
+            return None
+        return self._table.rows(index)
+
+    def _check_device(self, device: torch.device) -> None:
+        if self._table.values.device != device:
+            raise StateError(
+                f"the tensors are on {device} and the dual variables on {self._table.values.device}; call .to({str(device)!r}) on "
+                f"the LogicLoss, as on any module"
+            )
+
+    def _check_index(self, index: Any, batch: int, checked: bool) -> tuple[Tensor | None, Tensor | None]:
+        """The index as a tensor on the right device, and which entries are in range (``None`` if all are)."""
+        if self._table.shared or not self._program.width:
+            return None, None
+        if index is None:
+            if self.training:
+                raise SampleIndexError(
+                    f"training with num_samples={self.num_samples} needs the samples' indices: logic(index, ...), where index "
+                    f"holds {batch} positions in the data set. Use num_samples=None for duals shared by all samples, or call "
+                    f".eval() to use the optimal ones"
+                )
+            return None, None
+        index = torch.as_tensor(index, device=self._table.values.device)
+        if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype is torch.bool:
+            raise SampleIndexError(f"index must hold integers; got {index.dtype}")
+        if index.shape != (batch,):
+            raise SampleIndexError(f"index must have shape ({batch},), one per sample of the batch; got {tuple(index.shape)}")
+        index = index.long()
+        samples = self._table.values.shape[0]
+        if checked:
+            if batch and not (0 <= int(index.min()) and int(index.max()) < samples):
+                wrong = index[(index < 0) | (index >= samples)][0].item()
+                raise SampleIndexError(
+                    f"sample index {wrong} is out of range for num_samples={self.num_samples}; indices run from 0 to {samples - 1}. "
+                    f"Nothing was changed"
+                )
+            return index, None
+        usable = (index >= 0) & (index < samples)
+        self._problems[0] |= (~usable).any()
+        return index.clamp(0, samples - 1), usable
+
+    def _read_problems(self) -> None:
+        """On an accelerator, look now and then at what earlier steps found, without waiting for the device."""
+        if self._watch is not None:
+            copy, event = self._watch
+            if event.query():
+                self._watch = None
+                self._raise_problems(copy)
+        elif self._calls % CHECK_EVERY == 0:
+            copy = torch.empty_like(self._problems, device="cpu", pin_memory=True)
+            copy.copy_(self._problems, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record()
+            self._watch = (copy, event)
+        self._calls += 1
+
+    def check(self) -> None:
+        """Wait for the device and raise an error if a step so far met a bad index or a cost that is not finite."""
+        self._raise_problems(self._problems.cpu())
+
+    def _raise_problems(self, problems: Tensor) -> None:
+        if not bool(problems.any()):
+            return
+        self._problems.zero_()
+        if problems[0]:
+            raise SampleIndexError(
+                f"a recent batch had a sample index outside of 0 to {self._table.values.shape[0] - 1} (num_samples="
+                f"{self.num_samples}); the duals of that sample were not changed"
+            )
+        name = [name for name, bad in zip(self.rules, problems[1:].tolist()) if bad][0]
+        raise NonFiniteError(
+            f"a recent batch had an infinite or NaN cost for rule {name!r}: {_shorten(str(self.rules[name]))}; the duals of those "
+            f"samples were not changed. Run the batch on a CPU to have the sub-formula named"
+        )
+
+    # ------------------------------------------------------------------ moving and saving
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> LogicLoss:
+        super()._apply(fn, recurse)
+        device = fn(torch.empty(0, device=self._table.values.device)).device
+        if device != self._table.values.device:
+            self._table.to_(device)
+            self._state = {name: value.to(device) for name, value in self._state.items()}
+            self._weights = self._weights.to(device)
+            self._problems = self._problems.to(device)
+            self._last = {name: value.to(device) for name, value in self._last.items()}
+            self._pending = None
+        return self
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[f"{prefix}table"] = self._table.values
+        for name, value in self._state.items():
+            destination[prefix + name] = value
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What a checkpoint must agree on: the rules, the method and the number of samples."""
+        return {
+            "rules": {name: str(formula) for name, formula in self.rules.items()},
+            "num_samples": self.num_samples,
+            "method": self.method.name,
+        }
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Checked in ``_load_from_state_dict``, before anything is written."""
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        own = {"table": self._table.values, **self._state}
+        known = {prefix + name for name in own}
+        rest = {key: value for key, value in state_dict.items() if key not in known}
+        super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        problems = self._differences(state_dict.get(f"{prefix}_extra_state"))
+        for name, value in own.items():
+            given = state_dict.get(prefix + name)
+            if given is None:
+                missing_keys.append(prefix + name)
+            elif given.shape != value.shape:
+                problems.append(f"{prefix}{name} has shape {tuple(given.shape)} in the checkpoint and {tuple(value.shape)} here")
+        if problems:
+            error_msgs.append("the checkpoint does not fit this LogicLoss: " + "; ".join(problems))
+            return
+        with torch.no_grad():
+            for name, value in own.items():
+                given = state_dict.get(prefix + name)
+                if given is not None:
+                    value.copy_(given)
+        self._pending = None
+
+    def _differences(self, saved: dict[str, Any] | None) -> list[str]:
+        if saved is None:
+            return []
+        mine = self.get_extra_state()
+        found = []
+        for name in {**saved["rules"], **mine["rules"]}:
+            theirs, ours = saved["rules"].get(name, "nothing"), mine["rules"].get(name, "nothing")
+            if theirs != ours:
+                found.append(f"rule {name!r} is {_shorten(theirs)} in the checkpoint and {_shorten(ours)} here")
+        for key in ("num_samples", "method"):
+            if saved[key] != mine[key]:
+                found.append(f"{key} is {saved[key]!r} in the checkpoint and {mine[key]!r} here")
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.update(_program=None, _watch=None, _pending=None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._compile()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LogicLoss:
+        import copy
+
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return twin
+
+
+def _check_rules(rules: Any) -> dict[str, Formula]:
+    named = {"rule": rules} if not isinstance(rules, Mapping) else dict(rules)
+    if not named:
+        raise FormulaTypeError("LogicLoss needs at least one rule")
+    for name, formula in named.items():
+        if not isinstance(name, str) or not name:
+            raise SymbolError(f"rule names must be non-empty strings; got {name!r}")
+        as_formula(formula, f"rule {name!r}")
+        if formula.shape:
+            raise ShapeError(
+                f"rule {name!r} still has axes {format_shape(formula.shape)}: {_shorten(str(formula))}; say with .all() or .any() "
+                f"whether every entry must hold or at least one"
+            )
+    return named
+
+
+def _check_samples(num_samples: Any) -> int | None:
+    if num_samples is None:
+        return None
+    count = as_int(num_samples)
+    if count is None or count < 1:
+        raise OptionError(f"num_samples must be a number of at least 1, or None for shared duals; got {num_samples!r}")
+    return count
+
+
+def _check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
+    if isinstance(weight, Mapping):
+        unknown = [name for name in weight if name not in rules]
+        if unknown:
+            raise SymbolError(f"weight names the rule {unknown[0]!r}, but the rules are {', '.join(map(repr, rules))}")
+        weights = {name: float(weight.get(name, 1.0)) for name in rules}
+    else:
+        weights = dict.fromkeys(rules, float(weight))
+    for name, value in weights.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise OptionError(f"the weight of rule {name!r} must be a finite number of at least 0; got {value!r}")
+    return weights
+
+
+def _refuse_recomputation() -> None:
+    # Inside a backward pass forward runs again only because activation checkpointing recomputes it; a second update would
+    # change the duals twice and the loss under the gradient's feet.
+    if torch._C._current_graph_task_id() != -1:
+        raise StateError(
+            'LogicLoss is inside a region that activation checkpointing computes again; use update="manual" and call '
+            "logic.step() after backward, or keep the loss outside of the checkpointed region"
+        )
+
+
+def _shorten(text: str, limit: int = 120) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -1,0 +1,6 @@
+"""The truncated-normal loss and the rules for its scale, as pure functions."""
+
+from dualogic.losses.delta import DELTA_RULES, exact_delta
+from dualogic.losses.truncated_normal import truncated_normal_loss, truncated_normal_slope
+
+__all__ = ["DELTA_RULES", "exact_delta", "truncated_normal_loss", "truncated_normal_slope"]

@@ -1,0 +1,92 @@
+"""What every method offers to :class:`~dualogic.logic_loss.LogicLoss`.
+
+A *method* is a frozen set of options. Given rules, it makes a *program*: pure functions from stored rows, global state and
+bound tensors to losses and to new state. The module only stores.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.binding import Bound
+from dualogic.compile.evaluate import CLASS_COSTS
+from dualogic.compile.plan import Plan, compile_rules
+from dualogic.errors import OptionError
+from dualogic.formula.connective import Formula
+
+State = dict[str, Tensor]
+
+
+class Program(abc.ABC):
+    """The rules under one method, as pure functions.
+
+    Attributes:
+        plan: the compiled rules.
+        width: stored numbers per sample.
+        loss_first: compute the loss with the old rows, before they move.
+    """
+
+    plan: Plan
+    width: int = 0
+    loss_first: bool = False
+
+    def initial_state(self, dtype: torch.dtype) -> State:
+        """The state that all samples share: ``delta`` and ``steps`` at least."""
+        return {"delta": torch.ones(len(self.plan.names), dtype=dtype), "steps": torch.zeros((), dtype=torch.long)}
+
+    def evaluate(self, bound: Bound) -> Any:
+        """Everything that is computed from the tensors once, differentiably."""
+        return self.plan.evaluate(bound)
+
+    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor]:
+        """The costs ``(batch, rules)`` and what to add to the rows ``(batch, width)``; called without gradients."""
+        raise NotImplementedError
+
+    def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:
+        """The rows after a move."""
+        return rows + moves
+
+    @abc.abstractmethod
+    def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
+        """Losses and costs ``(batch, rules)``; ``rows=None`` stands for the optimal duals."""
+
+    def advance(self, state: State, costs: Tensor, finite: Tensor | None) -> State:
+        """The shared state after a step with these costs; ``finite`` says which samples count."""
+        return {**state, "steps": state["steps"] + 1}
+
+    def weights(self, rows: Tensor) -> dict[str, Tensor]:
+        """The weights of each connective by path, ``(batch, ..., k)``."""
+        return {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Method(abc.ABC):
+    """Options of a method; subclasses are frozen dataclasses with a ``name``."""
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def program(self, rules: Mapping[str, Formula]) -> Program:
+        """Compile rules for this method."""
+
+    def describe(self) -> str:
+        """A stable text of the options, kept in checkpoints."""
+        return repr(self)
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Refuse an option outside of its choices."""
+    if value not in choices:
+        raise OptionError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def compile_costs(rules: Mapping[str, Formula], class_cost: str) -> Plan:
+    """The plan of a method that works on costs."""
+    check_choice("class_cost", class_cost, CLASS_COSTS)
+    return compile_rules(rules.items(), class_cost)

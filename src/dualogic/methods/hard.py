@@ -1,0 +1,40 @@
+"""Ablation: the optimal duals at every moment, by maximum and minimum."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from dualogic.compile.evaluate import take_extreme
+from dualogic.formula.connective import Formula
+from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
+
+
+@dataclasses.dataclass(frozen=True)
+class Hard(DistributionalMethod):
+    """The paper's loss at the optimal duals: maximum over ``and``, minimum over ``or`` (Theorem 1).
+
+    Only the operand that is best or worst right now gets a gradient, so an ``or`` settles for whatever is nearest: the
+    shortcut, where there is one.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> loss = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("y") <= 0), method="hard")
+        >>> loss(x=torch.tensor([1.0]), y=torch.tensor([3.0]))  # the smaller cost is 1
+        tensor(0.3272)
+    """
+
+    name: ClassVar[str] = "hard"
+
+    def program(self, rules: Mapping[str, Formula]) -> HardProgram:
+        return HardProgram(rules, self)
+
+
+class HardProgram(DistributionalProgram):
+    """See :class:`Hard`."""
+
+    def mix(self, rows: Tensor | None, values: Any) -> Tensor:
+        return self.plan.fold(values, take_extreme)

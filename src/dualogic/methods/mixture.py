@@ -1,0 +1,159 @@
+"""Weighted connectives: combine operand costs with given weights, and find how the weights should move."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.plan import Plan
+from dualogic.compile.tree import Branch, JunctionBranch, Level, QuantifierBranch
+from dualogic.duals.rules import UpdateRule
+
+
+@dataclasses.dataclass
+class Joined:
+    """What happened at one level: all that the closed-form step needs."""
+
+    values: Tensor
+    weights: Tensor
+    result: Tensor
+    columns: Tensor | None
+    mask: Tensor | None
+    extent: tuple[int, ...]
+
+
+class Mixture:
+    """Combines operands with the weights stored in table rows, and remembers what it saw.
+
+    Args:
+        rule: how rows become weights.
+        rows: ``(batch, width)`` or ``(1, width)``; ``None`` for equal weights.
+        remember: keep what :func:`steps` needs.
+    """
+
+    def __init__(self, rule: UpdateRule, rows: Tensor | None, remember: bool = False) -> None:
+        self.rule = rule
+        self.rows = rows
+        self.joined: dict[int, Joined] | None = {} if remember else None
+
+    def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
+        columns = None
+        if self.rows is None or level.uniform:
+            weights = _equal_weights(values, mask)
+        else:
+            columns = level.columns(self.rows)
+            if level.ragged:
+                columns = level.fit(columns, extent, values.shape[2:])
+            weights = self.rule.weights(columns, _shared_mask(level, mask))
+        if mask is not None:
+            values = values.masked_fill(~mask, 0.0)
+            if level.shared and columns is not None:
+                # Weights shared by entries of which some do not exist are spread over those that do.
+                weights = weights * mask
+                weights = weights / weights.sum(1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+        result = (weights * values).sum(1)
+        if mask is not None and level.operation == "|":
+            result = torch.where(mask.any(1), result, torch.inf)
+        if self.joined is not None:
+            self.joined[level.number] = Joined(values, weights, result, columns, mask, extent)
+        return result
+
+
+def _shared_mask(level: Level, mask: Tensor | None) -> Tensor | None:
+    """Which operands exist for any of the entries that share weights."""
+    for position in level.shared if mask is not None else ():
+        mask = mask.any(2 + position, keepdim=True)  # type: ignore[union-attr]
+    return mask
+
+
+def _equal_weights(values: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return torch.full((1,) * values.dim(), 1.0 / values.shape[1], dtype=values.dtype, device=values.device)
+    return mask.to(values.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
+
+
+def steps(plan: Plan, mixture: Mixture, upstream: Tensor, step: Tensor | float) -> Tensor:
+    """The moves of all dual variables, ``(batch, width)``: ``step * u * w * (c - m)`` for softmax logits.
+
+    ``u`` is the derivative of the loss with respect to the connective's own cost: the loss's slope at the root, times the
+    weights on the way down. No second backward pass is made.
+
+    Args:
+        plan: the compiled rules.
+        mixture: has folded the plan with ``remember=True``.
+        upstream: the slope of the loss at each rule, ``(batch, rules)``.
+        step: the step size.
+    """
+    moves: dict[int, Tensor] = {}
+
+    def descend(branch: Branch, slope: Tensor) -> None:
+        if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
+            return
+        level = branch.level
+        seen = mixture.joined[level.number]  # type: ignore[index]
+        if not level.uniform:
+            moves[level.number] = _move(level, seen, mixture.rule, slope, step)
+        if isinstance(branch, QuantifierBranch):
+            if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
+                return
+            below = slope.unsqueeze(1) * seen.weights
+            below = below.expand(below.shape[0], *seen.values.shape[1:]).unflatten(1, seen.extent)
+            front = tuple(range(1, 1 + len(branch.dims)))
+            descend(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims))
+            return
+        start = 0
+        for group, count in zip(branch.groups, branch.counts):
+            if isinstance(group, (JunctionBranch, QuantifierBranch)):
+                below = slope.unsqueeze(1) * seen.weights.narrow(1, start, count)
+                result = mixture.joined[group.level.number].result  # type: ignore[index]
+                descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes)))
+            start += count
+
+    for branch, places in plan.roots:
+        whole = len(places) == upstream.shape[1]
+        descend(branch, upstream if whole else upstream[:, places])
+    ordered = [moves[level.number].flatten(1) for level in plan.levels if not level.uniform]
+    return ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1)
+
+
+def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, step: Tensor | float) -> Tensor:
+    centred = seen.values - seen.result.unsqueeze(1)
+    gradient = slope.unsqueeze(1) * (centred if level.operation == "&" else -centred)
+    mask = seen.mask
+    if mask is not None:
+        gradient = gradient.masked_fill(~mask, 0.0)
+    weights = seen.weights
+    if level.shared:
+        dims = tuple(2 + position for position in level.shared)
+        gradient = gradient.sum(dims, keepdim=True)
+        mask = _shared_mask(level, mask)
+        weights = rule.weights(seen.columns, mask)  # type: ignore[arg-type]
+    move = rule.move(seen.columns, weights, gradient, step, mask)  # type: ignore[arg-type]
+    return level.unfit(move, seen.extent, 0.0) if level.ragged else move
+
+
+def _sum_to(value: Tensor, shape: torch.Size, axes_from: int) -> Tensor:
+    """Undo the broadcasting of a group's axes against its siblings'."""
+    while value.dim() > len(shape):
+        value = value.sum(axes_from)
+    dims = tuple(dim for dim in range(axes_from, len(shape)) if shape[dim] == 1 and value.shape[dim] > 1)
+    return value.sum(dims, keepdim=True) if dims else value
+
+
+def existing_columns(plan: Plan, mixture: Mixture, batch: int) -> Tensor:
+    """Which dual variables belong to operands that exist in this batch, ``(batch, width)``."""
+    parts = []
+    for level in plan.levels:
+        if level.uniform:
+            continue
+        seen = mixture.joined[level.number]  # type: ignore[index]
+        mask = _shared_mask(level, seen.mask)
+        if mask is None:
+            shape = (batch, *seen.columns.shape[1:])  # type: ignore[union-attr]
+            mask = torch.ones(shape, dtype=torch.bool, device=seen.values.device)
+        if level.ragged:
+            mask = level.unfit(mask.to(torch.uint8), seen.extent, 0).bool()
+        parts.append(mask.flatten(1))
+    return torch.cat(parts, dim=1)

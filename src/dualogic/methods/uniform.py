@@ -1,0 +1,40 @@
+"""Ablation: equal weights that never move."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from dualogic.duals.rules import UPDATE_RULES
+from dualogic.formula.connective import Formula
+from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
+from dualogic.methods.mixture import Mixture
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniform(DistributionalMethod):
+    """The paper's loss with all duals fixed at equal weights: every connective is a mean.
+
+    On the published digit task it does as well as learned duals, so it belongs beside them in every table.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> loss = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("y") <= 0), method="uniform")
+        >>> loss(x=torch.tensor([1.0]), y=torch.tensor([3.0]))  # the mean cost is 2
+        tensor(1.9770)
+    """
+
+    name: ClassVar[str] = "uniform"
+
+    def program(self, rules: Mapping[str, Formula]) -> UniformProgram:
+        return UniformProgram(rules, self)
+
+
+class UniformProgram(DistributionalProgram):
+    """See :class:`Uniform`."""
+
+    def mix(self, rows: Tensor | None, values: Any) -> Tensor:
+        return self.plan.fold(values, Mixture(UPDATE_RULES["softmax"], None))

@@ -1,0 +1,1 @@
+"""Passes from formula to formula: negation normal form and conjunctive normal form."""

@@ -1,0 +1,194 @@
+"""Conjunctive normal form, with quantifiers.
+
+``min`` and ``max`` distribute over each other, so the cost at the optimal duals is that of the nested formula; only the
+size and the shape of the duals differ. dualogic trains nested formulas by default; the paper uses this form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+from dualogic.errors import SizeError
+from dualogic.formula.connective import Formula, Junction, Level, Quantifier
+from dualogic.formula.shape import Item, Shape, max_size
+from dualogic.formula.symbol import MaskExpression
+from dualogic.normalize.nnf import to_nnf
+from dualogic.normalize.reindex import KEEP, NEW, reindex, select
+
+
+@dataclasses.dataclass(frozen=True)
+class _Clause:
+    """A disjunction of literals that holds for every entry of some of its axes.
+
+    Attributes:
+        literals: broadcast together to ``shape``.
+        shape: the axes of the clause.
+        universal: which of them are quantified by ``all``.
+        where: restricts that quantification; broadcast to ``shape``.
+    """
+
+    literals: tuple[Formula, ...]
+    shape: Shape
+    universal: frozenset[int] = frozenset()
+    where: MaskExpression | None = None
+
+    def reindex(self, items: tuple[Item, ...], shape: Shape, universal: frozenset[int]) -> _Clause:
+        literals = tuple(reindex(literal, items[-_covered(literal, items) :] if literal.shape else ()) for literal in self.literals)
+        where = None if self.where is None else select(self.where, self.where.shape, items)
+        return _Clause(literals, shape, universal, where)
+
+
+def _covered(literal: Formula, items: tuple[Item, ...]) -> int:
+    """How many of the last items concern a literal that is broadcast from the right."""
+    left = len(literal.shape)
+    for count, item in enumerate(reversed(items)):
+        if not left:
+            return count
+        left -= item != NEW
+    return len(items)
+
+
+def to_cnf(formula: Formula, max_clauses: int = 10_000) -> Formula:
+    """Distribute ``|`` over ``&``; refuse when more than ``max_clauses`` clauses would result."""
+    clauses = _Distributor(formula, max_clauses).clauses(to_nnf(formula))
+    parts: list[Formula] = []
+    for clause in clauses:
+        body = clause.literals[0] if len(clause.literals) == 1 else Junction("|", clause.literals)
+        if clause.universal:
+            body = Quantifier("all", body, tuple(sorted(clause.universal)), clause.where, False)
+        parts.append(body)
+    unique = list(dict.fromkeys(parts))
+    return unique[0] if len(unique) == 1 else Junction("&", tuple(unique))
+
+
+class _Distributor:
+    def __init__(self, formula: Formula, max_clauses: int) -> None:
+        self.formula = formula
+        self.max_clauses = max_clauses
+
+    def clauses(self, node: Formula) -> list[_Clause]:
+        if isinstance(node, Level):
+            return self.clauses(node.operand)
+        if isinstance(node, Junction) and node.operation == "&":
+            return self._guard([clause for operand in node.operands for clause in self._fit(operand, node.shape)])
+        if isinstance(node, Junction):
+            return self._disjoin([self._fit(operand, node.shape) for operand in node.operands])
+        if isinstance(node, Quantifier):
+            return self._all(node) if node.operation == "all" else self._any(node)
+        return [_Clause((node,), node.shape)]
+
+    def _fit(self, operand: Formula, shape: Shape) -> list[_Clause]:
+        """The clauses of an operand, with the axes that it lacks put in front."""
+        missing = len(shape) - len(operand.shape)
+        clauses = self.clauses(operand)
+        if not missing:
+            return clauses
+        return [
+            dataclasses.replace(
+                clause,
+                shape=(*(1,) * missing, *clause.shape),
+                universal=frozenset(dim + missing for dim in clause.universal),
+            )
+            for clause in clauses
+        ]
+
+    def _disjoin(self, groups: list[list[_Clause]]) -> list[_Clause]:
+        result = groups[0]
+        for group in groups[1:]:
+            self._check(len(result) * len(group))
+            result = [_merge(first, second) for first, second in itertools.product(result, group)]
+        return result
+
+    def _all(self, node: Quantifier) -> list[_Clause]:
+        result = []
+        for clause in self.clauses(node.operand):
+            free = [dim for dim in range(len(clause.shape)) if dim not in clause.universal]
+            bound = frozenset(free[dim] for dim in node.dims)
+            where = clause.where
+            if node.where is not None:
+                # The mask speaks of the operand's axes; the clause may have further universal ones among them.
+                items = tuple(NEW if dim in clause.universal else KEEP for dim in range(len(clause.shape)))
+                mask = select(node.where, node.where.shape, items)
+                where = mask if where is None else where & mask
+            result.append(dataclasses.replace(clause, universal=clause.universal | bound, where=where))
+        return result
+
+    def _any(self, node: Quantifier) -> list[_Clause]:
+        clauses = self.clauses(node.operand)
+        if len(clauses) == 1 and not clauses[0].universal:
+            literals = clauses[0].literals
+            body = literals[0] if len(literals) == 1 else Junction("|", literals)
+            return [_Clause((Quantifier("any", body, node.dims, node.where, node.tied),), node.shape)]
+        sizes = [node.operand.shape[dim] for dim in node.dims]
+        if node.where is not None or not all(isinstance(size, int) for size in sizes):
+            raise SizeError(
+                f"{node} has no CNF: it needs one clause for every choice of an entry, and the entries of a masked or ragged "
+                f"axis are not known before tensors are bound; train the nested formula instead"
+            )
+        entries = []
+        for positions in itertools.product(*(range(max_size(size)) for size in sizes)):
+            chosen = dict(zip(node.dims, positions))
+            items = tuple(("at", chosen[dim]) if dim in chosen else KEEP for dim in range(len(node.operand.shape)))
+            entries.append(self.clauses(reindex(node.operand, items)))
+        return self._disjoin(entries)
+
+    def _guard(self, clauses: list[_Clause]) -> list[_Clause]:
+        self._check(len(clauses))
+        return clauses
+
+    def _check(self, count: int) -> None:
+        if count > self.max_clauses:
+            raise SizeError(
+                f"the CNF has more than {self.max_clauses} clauses (at least {count} at one step) for {_shorten(self.formula)}; "
+                f"train the nested formula, which has the same cost at linear size, or raise max_clauses"
+            )
+
+
+def _merge(first: _Clause, second: _Clause) -> _Clause:
+    """``first | second``, with the universal axes of both side by side."""
+    one, two = _gaps(first), _gaps(second)
+    items_first: list[Item] = []
+    items_second: list[Item] = []
+    shape: list = []
+    universal: set[int] = set()
+    for place, (mine, theirs) in enumerate(zip(one, two)):
+        for sizes, own, other in ((mine, items_first, items_second), (theirs, items_second, items_first)):
+            for size in sizes:
+                universal.add(len(shape))
+                shape.append(size)
+                own.append(KEEP)
+                other.append(NEW)
+        if place < len(one) - 1:
+            sizes_free = [clause.shape[_free(clause)[place]] for clause in (first, second)]
+            shape.append(sizes_free[0] if sizes_free[0] != 1 else sizes_free[1])
+            items_first.append(KEEP)
+            items_second.append(KEEP)
+    axes, bound = tuple(shape), frozenset(universal)
+    left = first.reindex(tuple(items_first), axes, bound)
+    right = second.reindex(tuple(items_second), axes, bound)
+    wheres = [clause.where for clause in (left, right) if clause.where is not None]
+    where = wheres[0] & wheres[1] if len(wheres) == 2 else wheres[0] if wheres else None
+    return _Clause(tuple(dict.fromkeys((*left.literals, *right.literals))), axes, bound, where)
+
+
+def _free(clause: _Clause) -> list[int]:
+    return [dim for dim in range(len(clause.shape)) if dim not in clause.universal]
+
+
+def _gaps(clause: _Clause) -> list[list]:
+    """The universal sizes before the first free axis, between each two, and after the last."""
+    gaps: list[list] = [[]]
+    for dim, size in enumerate(clause.shape):
+        if dim in clause.universal:
+            gaps[-1].append(size)
+        else:
+            gaps.append([])
+    return gaps
+
+
+def _shorten(formula: Formula, limit: int = 200) -> str:
+    text = str(formula)
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+

@@ -1,0 +1,110 @@
+"""Negation normal form: ``&``, ``|``, quantifiers and literals.
+
+Every connective of the original formula keeps its own level: where pushing a negation or unfolding an implication puts a
+chain directly inside one of the same kind, a :class:`~dualogic.formula.connective.Level` keeps them apart, because merging
+them would change the initial weights (design: "Levels").
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from dualogic.formula.atom import NEGATED, Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
+from dualogic.formula.connective import (
+    Cardinality,
+    Complement,
+    Equivalence,
+    Formula,
+    Implication,
+    Junction,
+    Level,
+    Quantifier,
+)
+
+_FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
+
+
+def to_nnf(formula: Formula) -> Formula:
+    """Push negations down to the atoms and unfold ``>>``, ``Iff``, ``Xor``, ``ExactlyOne`` and ``AtMost``.
+
+    The result has the same cost, satisfaction and levels; its size is linear in that of the formula, except below
+    ``Iff`` and ``Xor`` (which need both polarities of their operands) and cardinality constraints.
+    """
+    return _Pass().convert(formula, True)
+
+
+def is_literal(formula: Formula) -> bool:
+    """Whether the formula is an atom or a negated one."""
+    atom = formula.operand if isinstance(formula, Complement) else formula
+    return isinstance(atom, (Comparison, ClassIn, Boolean, BooleanIndex))
+
+
+def join(operation: str, operands: Sequence[Formula]) -> Formula:
+    """A chain whose operands stay levels of their own."""
+    if len(operands) == 1:
+        return operands[0]
+    kept = [
+        Level(operand) if isinstance(operand, Junction) and operand.operation == operation else operand
+        for operand in operands
+    ]
+    return Junction(operation, tuple(kept))
+
+
+class _Pass:
+    def __init__(self) -> None:
+        self.done: dict[tuple[int, bool], Formula] = {}
+
+    def convert(self, node: Formula, positive: bool) -> Formula:
+        key = (id(node), positive)
+        if key not in self.done:
+            self.done[key] = getattr(self, f"_{type(node).__name__}", self._literal)(node, positive)
+        return self.done[key]
+
+    def _literal(self, node: Formula, positive: bool) -> Formula:
+        return node if positive else Complement(node)
+
+    def _Comparison(self, node: Comparison, positive: bool) -> Formula:
+        return node if positive else Comparison(NEGATED[node.operation], node.left, node.right, 0.0)
+
+    def _ClassEqual(self, node: ClassEqual, positive: bool) -> Formula:
+        pairs = [
+            Junction("&", (ClassIn(node.left, (label,)), ClassIn(node.right, (label,))))
+            for label in range(node.left.symbol.size)
+        ]
+        return self.convert(Junction("|", tuple(pairs)), positive)
+
+    def _Junction(self, node: Junction, positive: bool) -> Formula:
+        operation = node.operation if positive else _FLIPPED[node.operation]
+        return join(operation, [self.convert(operand, positive) for operand in node.operands])
+
+    def _Complement(self, node: Complement, positive: bool) -> Formula:
+        return self.convert(node.operand, not positive)
+
+    def _Level(self, node: Level, positive: bool) -> Formula:
+        return self.convert(node.operand, positive)
+
+    def _Implication(self, node: Implication, positive: bool) -> Formula:
+        parts = [self.convert(node.antecedent, not positive), self.convert(node.consequent, positive)]
+        return join("|" if positive else "&", parts)
+
+    def _Equivalence(self, node: Equivalence, positive: bool) -> Formula:
+        outer, inner = ("&", "|") if positive != node.negated else ("|", "&")
+        # (~a | b) & (~b | a) when it must hold, (a & ~b) | (b & ~a) when it must not.
+        left, right = inner == "&", inner == "|"
+        sides = [(node.left, node.right), (node.right, node.left)]
+        parts = [join(inner, [self.convert(first, left), self.convert(second, right)]) for first, second in sides]
+        return join(outer, parts)
+
+    def _Cardinality(self, node: Cardinality, positive: bool) -> Formula:
+        outer, inner = ("&", "|") if positive else ("|", "&")
+        refuted: list[Any] = [self.convert(operand, not positive) for operand in node.operands]
+        parts = [join(inner, subset) for subset in itertools.combinations(refuted, node.bound + 1)]
+        if node.exact:
+            parts.insert(0, join(inner, [self.convert(operand, positive) for operand in node.operands]))
+        return join(outer, parts)
+
+    def _Quantifier(self, node: Quantifier, positive: bool) -> Formula:
+        operation = node.operation if positive else _FLIPPED[node.operation]
+        return Quantifier(operation, self.convert(node.operand, positive), node.dims, node.where, node.tied)

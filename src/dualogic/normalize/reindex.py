@@ -1,0 +1,89 @@
+"""Index a whole formula by pushing new axes and fixed positions down into its terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dualogic.formula.atom import ClassIn, Comparison
+from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.shape import Item, Shape
+from dualogic.formula.symbol import MaskExpression
+from dualogic.formula.term import items_to_key
+
+KEEP: Item = ("range", None, None, None)
+NEW: Item = ("new",)
+
+
+def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
+    """``formula[items]`` for a formula in negation normal form.
+
+    Args:
+        formula: has one axis for each item that is not ``NEW``.
+        items: ``KEEP``, ``NEW`` or ``("at", position)`` for each axis in order.
+    """
+    if all(item == KEEP for item in items):
+        return formula
+    if isinstance(formula, Junction):
+        return Junction(formula.operation, tuple(_reindex_operand(operand, items) for operand in formula.operands))
+    if isinstance(formula, (Complement, Level)):
+        return type(formula)(reindex(formula.operand, items))
+    if isinstance(formula, Quantifier):
+        return _reindex_quantifier(formula, items)
+    if isinstance(formula, Comparison):
+        left, right = (select(term, term.shape, items) for term in (formula.left, formula.right))
+        return Comparison(formula.operation, left, right, formula.margin)
+    if isinstance(formula, ClassIn):
+        return ClassIn(select(formula.operand, formula.operand.shape, items), formula.classes)
+    return select(formula, formula.shape, items)
+
+
+def _reindex_operand(operand: Formula, items: tuple[Item, ...]) -> Formula:
+    return reindex(operand, _fitting(operand.shape, items))
+
+
+def _fitting(shape: Shape, items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """The items that apply to a part of this shape, which is broadcast against the whole from the right."""
+    kept: list[Item] = []
+    left = len(shape)
+    for item in reversed(items):
+        if not left:
+            break
+        if item != NEW:
+            left -= 1
+            # A broadcast axis has only one entry, which serves every position.
+            kept.append(("at", 0) if item[0] == "at" and shape[left] == 1 else item)
+        else:
+            kept.append(item)
+    return tuple(reversed(kept))
+
+
+def select(node: Any, shape: Shape, items: tuple[Item, ...]) -> Any:
+    """``node[items]`` for a term, a mask, a class or a Boolean."""
+    fitting = _fitting(shape, items)
+    return node if all(item == KEEP for item in fitting) else node[items_to_key(fitting)]
+
+
+def _reindex_quantifier(formula: Quantifier, items: tuple[Item, ...]) -> Formula:
+    rank = len(formula.operand.shape)
+    remaining = iter(items)
+    inner: list[Item] = []
+    dims: list[int] = []
+    produced = 0
+    for position in range(rank):
+        if position in formula.dims:
+            dims.append(produced)
+            inner.append(KEEP)
+            produced += 1
+            continue
+        for item in remaining:
+            inner.append(item)
+            produced += item[0] != "at"
+            if item != NEW:
+                break
+    for item in remaining:  # new axes after the last one
+        inner.append(item)
+        produced += 1
+    where: MaskExpression | None = formula.where
+    if where is not None:
+        where = select(where, where.shape, tuple(inner))
+    return Quantifier(formula.operation, reindex(formula.operand, tuple(inner)), tuple(dims), where, formula.tied)

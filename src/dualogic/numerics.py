@@ -1,0 +1,74 @@
+"""Delicate arithmetic in one place: logarithms, Gaussian tails and softmaxes at the extremes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+_SQRT_HALF = math.sqrt(0.5)
+_INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+def negative_log(probability: Tensor) -> Tensor:
+    """``-log p``, finite at 0 and never negative.
+
+    Args:
+        probability: any shape, within [0, 1] up to rounding.
+
+    Returns:
+        The same shape; at most ``-log`` of the smallest normal number (87 in float32).
+
+    Example:
+        >>> import torch
+        >>> negative_log(torch.tensor([1.0, 0.0]))
+        tensor([-0.0000, 87.3365])
+    """
+    return -torch.log(probability.clamp(torch.finfo(probability.dtype).tiny, 1.0))
+
+
+def log_normal_cdf(x: Tensor) -> Tensor:
+    """``log Phi(x)`` for ``x >= 0``, accurate to the last digits where ``Phi`` is close to 1.
+
+    Example:
+        >>> import torch
+        >>> log_normal_cdf(torch.tensor([0.0, 1e6]))
+        tensor([-0.6931,  0.0000])
+    """
+    return torch.log1p(-0.5 * torch.erfc(x * _SQRT_HALF))
+
+
+def inverse_mills(x: Tensor) -> Tensor:
+    """``phi(x) / Phi(x)`` for ``x >= 0``: the derivative of :func:`log_normal_cdf`."""
+    return _INVERSE_SQRT_TWO_PI * torch.exp(-0.5 * x * x) / (1.0 - 0.5 * torch.erfc(x * _SQRT_HALF))
+
+
+def masked_softmax(logits: Tensor, mask: Tensor, dim: int) -> Tensor:
+    """Softmax over the entries where ``mask`` holds; zeros elsewhere, and everywhere if no entry is left."""
+    weights = torch.softmax(logits.masked_fill(~mask, -torch.inf), dim)
+    return weights.masked_fill(~mask, 0.0)
+
+
+def project_to_simplex(point: Tensor, dim: int, mask: Tensor | None = None) -> Tensor:
+    """The nearest point of the probability simplex along ``dim`` (Duchi et al. 2008), within ``mask``.
+
+    Example:
+        >>> import torch
+        >>> project_to_simplex(torch.tensor([0.5, 0.7, -0.4]), dim=0)
+        tensor([0.4000, 0.6000, 0.0000])
+    """
+    values = point.movedim(dim, -1)
+    if mask is not None:
+        # Far below every other entry, so that it ends at 0; infinities would spoil the running sum.
+        low = values.amin(-1, keepdim=True) - 2.0
+        values = torch.where(mask.movedim(dim, -1), values, low)
+    ordered = values.sort(-1, descending=True).values
+    count = torch.arange(1, values.shape[-1] + 1, device=values.device, dtype=values.dtype)
+    shift = (ordered.cumsum(-1) - 1.0) / count
+    active = (ordered > shift).to(values.dtype).sum(-1, keepdim=True).clamp_min(1.0)
+    threshold = shift.gather(-1, active.long() - 1)
+    projected = torch.relu(values - threshold)
+    if mask is not None:
+        projected = projected * mask.movedim(dim, -1)
+    return projected.movedim(-1, dim)
