@@ -1,1 +1,8 @@
-"""The ``dualogic`` command line; thin, and imported only by it."""
+"""The ``dualogic`` command line; thin, and imported only by it.
+
+Each module of :mod:`dualogic.cli.commands` is one command, named after its file.
+"""
+
+from dualogic.cli.main import main
+
+__all__ = ["main"]

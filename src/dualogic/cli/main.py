@@ -1,0 +1,61 @@
+"""Find the command, parse its arguments, run it, and turn expected errors into one line."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from dualogic.cli import commands
+from dualogic.errors import DualogicError, MissingExtraError
+
+DESCRIPTION = "Teach neural networks logical rules without letting them cheat."
+
+
+class Command(Protocol):
+    """A parsed command: a dataclass whose fields are its options and whose docstring is its help."""
+
+    def run(self) -> int:
+        """Do it, and return the exit status."""
+
+
+def find_commands() -> dict[str, Callable[..., Command]]:
+    """The commands by name: the attribute ``COMMAND`` of each module of :mod:`dualogic.cli.commands`.
+
+    Example:
+        >>> "demo" in find_commands()
+        True
+    """
+    names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+    return {name: importlib.import_module(f"{commands.__name__}.{name}").COMMAND for name in names}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: the words after ``dualogic``; those of the process by default.
+
+    Returns:
+        The exit status: 0, or 1 after an error that is explained on stderr. Words that cannot be parsed leave with
+        status 2.
+    """
+    try:
+        command = _parse(arguments)
+        return command.run()
+    except DualogicError as error:
+        print(f"dualogic: {error}", file=sys.stderr)
+        return 1
+
+
+def _parse(arguments: Sequence[str] | None) -> Command:
+    try:
+        import tyro
+    except ImportError as error:
+        raise MissingExtraError("the command line needs tyro and rich: pip install 'dualogic[cli]'") from error
+    command: Command = tyro.extras.subcommand_cli_from_dict(
+        find_commands(), prog="dualogic", description=DESCRIPTION, args=arguments
+    )
+    return command
