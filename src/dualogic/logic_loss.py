@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dualogic.checkpoint import differences, load_tensors, shorten
 from dualogic.compile.evaluate import autocast_off
+from dualogic.duals.guard import Guard
 from dualogic.duals.table import DualTable, average_duplicates
 from dualogic.errors import (
     FormulaTypeError,
-    NonFiniteError,
     OptionError,
     SampleIndexError,
     ShapeError,
@@ -28,7 +29,6 @@ from dualogic.methods.base import State
 
 UPDATES = ("forward", "manual")
 REDUCTIONS = ("mean", "sum", "none")
-CHECK_EVERY = 8
 
 
 class LogicLoss(nn.Module):
@@ -92,13 +92,11 @@ class LogicLoss(nn.Module):
         state_dtype = torch.promote_types(dtype, torch.float32)
         self._state: State = self._program.initial_state(state_dtype)
         self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
-        self._problems = torch.zeros(len(self.rules) + 1, dtype=torch.int32)
+        self._guard = Guard(self.rules, self.num_samples)
         self._frozen = 0
         self._validated = False
         self._pending: tuple[Tensor | None, Tensor | None, State] | None = None
         self._last: dict[str, Tensor] = {}
-        self._watch: Any = None
-        self._calls = 0
 
     def _compile(self) -> None:
         self._program = self.method.program(self.rules)
@@ -119,46 +117,54 @@ class LogicLoss(nn.Module):
             A scalar, or ``(batch,)`` with ``reduction="none"``; differentiable with respect to the tensors.
         """
         compiling = torch.compiler.is_compiling()
-        bound = self._program.plan.bind(tensors, validate=False)
-        checked = bound.device.type == "cpu" and not compiling
-        if checked or not (self._validated or compiling):
-            bound = self._program.plan.bind(tensors, validate=True)
-            self._validated = True
+        bound = self._program.plan.bind(tensors, False if compiling else None if self._validated else True)
+        self._validated = self._validated or not compiling
+        at_once = bound.device.type == "cpu" and not compiling
         self._check_device(bound.device)
-        index, usable = self._check_index(index, bound.batch, checked)
+        index, usable = self._check_index(index, bound.batch, at_once)
         updating = self.training and torch.is_grad_enabled() and not self._frozen and bound.batch > 0
         if updating and self.update == "forward" and not compiling:
             _refuse_recomputation()
         with autocast_off(bound.device):
-            values = self._program.evaluate(bound)
-            rows = self._rows(index)
-            outcome: tuple[Tensor | None, Tensor, Tensor | None] | None = None
-            if updating and self._program.width and rows is not None:
-                outcome = self._move(index, usable, rows, values, checked)
-            use_new = outcome is not None and not self._program.loss_first and self.update == "forward"
-            losses, costs = self._program.losses(outcome[0] if use_new and outcome else rows, self._state, values)
-            finite = outcome[2] if outcome is not None else None
-            if outcome is None:
-                finite = self._find_finite(costs, values, checked)
-            if updating:
-                state = self._program.advance(self._state, costs.detach(), finite)
-                self._remember(index, outcome[0] if outcome else None, state)
-            self._last = {"cost": costs.detach(), "loss": losses.detach()}
-        if not checked and not compiling:
-            self._read_problems()
+            losses, costs = self._evaluate(self._program.evaluate(bound), index, usable, updating, at_once)
+        self._last = {"cost": costs.detach(), "loss": losses.detach()}
+        if not at_once and not compiling:
+            self._guard.poll()
         per_sample = (losses * self._weights.to(losses.dtype)).sum(1)
         if self.reduction == "none":
             return per_sample
         total = per_sample.sum()
         return total / max(bound.batch, 1) if self.reduction == "mean" else total
 
+    def _evaluate(
+        self, values: Any, index: Tensor | None, usable: Tensor | None, updating: bool, at_once: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
+        rows = self._rows(index)
+        new_rows: Tensor | None = None
+        finite: Tensor | None = None
+        moving = updating and rows is not None
+        if moving:
+            new_rows, finite = self._move(index, usable, rows, values, at_once)
+        loss_first = self._program.loss_first or self.update == "manual"
+        losses, costs = self._program.losses(rows if loss_first or not moving else new_rows, self._state, values)
+        if not moving:
+            finite = self._find_finite(costs, values, at_once)
+        if updating:
+            state = self._program.advance(self._state, costs.detach(), finite)
+            self._pending = (index, new_rows, state)
+            if self.update == "forward":
+                self._commit()
+        return losses, costs
+
     def _move(
-        self, index: Tensor | None, usable: Tensor | None, rows: Tensor, values: Any, checked: bool
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The rows after a step, the moves' costs, and which samples are finite (``None`` if all are)."""
+        self, index: Tensor | None, usable: Tensor | None, rows: Tensor | None, values: Any, at_once: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The rows after a step, and which samples have finite costs (``None`` if all do)."""
+        assert rows is not None
         with torch.no_grad():
             costs, moves = self._program.moves(rows, self._state, values)
-            finite = self._find_finite(costs, values, checked)
+            finite = self._find_finite(costs, values, at_once)
             if finite is not None:
                 moves = torch.where(finite.unsqueeze(1), moves, 0.0)
             if usable is not None:
@@ -168,21 +174,21 @@ class LogicLoss(nn.Module):
                 moves = moves.sum(0, keepdim=True) / count
             elif index is not None:
                 moves = average_duplicates(index, moves)
-            return self._program.apply_moves(rows, moves, values), costs, finite
+            return self._program.apply_moves(rows, moves, values), finite
 
-    def _find_finite(self, costs: Tensor, values: Any, checked: bool) -> Tensor | None:
-        finite_costs = torch.isfinite(costs.detach())
-        if checked:
-            if not bool(finite_costs.all()):
+    def _find_finite(self, costs: Tensor, values: Any, at_once: bool) -> Tensor | None:
+        finite = torch.isfinite(costs.detach())
+        if at_once:
+            if not bool(finite.all()):
                 self._program.plan.refuse_non_finite(costs.detach(), values)
             return None
-        self._problems[1:] |= (~finite_costs).any(0)
-        return finite_costs.all(1)
+        self._guard.note_costs(finite)
+        return finite.all(1)
 
-    def _remember(self, index: Tensor | None, rows: Tensor | None, state: State) -> None:
-        if self.update == "manual":
-            self._pending = (index, None if rows is None else rows.detach(), state)
-            return
+    def _commit(self) -> None:
+        assert self._pending is not None
+        index, rows, state = self._pending
+        self._pending = None
         with torch.no_grad():
             if rows is not None:
                 self._table.write_(index, rows)
@@ -197,12 +203,7 @@ class LogicLoss(nn.Module):
             raise StateError('step() belongs to LogicLoss(..., update="manual"); this loss updates itself in forward')
         if self._pending is None:
             raise StateError("step() has nothing to apply: call forward in training mode, with gradients enabled, first")
-        index, rows, state = self._pending
-        self._pending = None
-        with torch.no_grad():
-            if rows is not None:
-                self._table.write_(index, rows)
-            self._state = state
+        self._commit()
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[LogicLoss]:
@@ -264,7 +265,7 @@ class LogicLoss(nn.Module):
 
     def _summary(self) -> str:
         names = list(self.rules)
-        shown = ", ".join(f"{name}: {_shorten(str(self.rules[name]))}" for name in names[:3])
+        shown = ", ".join(f"{name}: {shorten(str(self.rules[name]))}" for name in names[:3])
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         owner = "shared by all samples" if self.num_samples is None else f"for each of {self.num_samples} samples"
         return f"{shown}{more}; method={self.method.name}, {self._program.width} dual variables {owner}"
@@ -313,42 +314,15 @@ class LogicLoss(nn.Module):
                 )
             return index, None
         usable = (index >= 0) & (index < samples)
-        self._problems[0] |= (~usable).any()
+        self._guard.note_index(usable)
         return index.clamp(0, samples - 1), usable
 
-    def _read_problems(self) -> None:
-        """On an accelerator, look now and then at what earlier steps found, without waiting for the device."""
-        if self._watch is not None:
-            copy, event = self._watch
-            if event.query():
-                self._watch = None
-                self._raise_problems(copy)
-        elif self._calls % CHECK_EVERY == 0:
-            copy = torch.empty_like(self._problems, device="cpu", pin_memory=True)
-            copy.copy_(self._problems, non_blocking=True)
-            event = torch.cuda.Event()
-            event.record()
-            self._watch = (copy, event)
-        self._calls += 1
-
     def check(self) -> None:
-        """Wait for the device and raise an error if a step so far met a bad index or a cost that is not finite."""
-        self._raise_problems(self._problems.cpu())
+        """Wait for the device and raise an error if a step so far met a bad index or a cost that is not finite.
 
-    def _raise_problems(self, problems: Tensor) -> None:
-        if not bool(problems.any()):
-            return
-        self._problems.zero_()
-        if problems[0]:
-            raise SampleIndexError(
-                f"a recent batch had a sample index outside of 0 to {self._table.values.shape[0] - 1} (num_samples="
-                f"{self.num_samples}); the duals of that sample were not changed"
-            )
-        name = [name for name, bad in zip(self.rules, problems[1:].tolist()) if bad][0]
-        raise NonFiniteError(
-            f"a recent batch had an infinite or NaN cost for rule {name!r}: {_shorten(str(self.rules[name]))}; the duals of those "
-            f"samples were not changed. Run the batch on a CPU to have the sub-formula named"
-        )
+        On a CPU such problems are raised at once; on an accelerator, a few steps later, or here.
+        """
+        self._guard.check()
 
     # ------------------------------------------------------------------ moving and saving
 
@@ -359,7 +333,7 @@ class LogicLoss(nn.Module):
             self._table.to_(device)
             self._state = {name: value.to(device) for name, value in self._state.items()}
             self._weights = self._weights.to(device)
-            self._problems = self._problems.to(device)
+            self._guard.to_(device)
             self._last = {name: value.to(device) for name, value in self._last.items()}
             self._pending = None
         return self
@@ -392,43 +366,15 @@ class LogicLoss(nn.Module):
         error_msgs: list[str],
     ) -> None:
         own = {"table": self._table.values, **self._state}
-        known = {prefix + name for name in own}
-        rest = {key: value for key, value in state_dict.items() if key not in known}
+        rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
         super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        problems = self._differences(state_dict.get(f"{prefix}_extra_state"))
-        for name, value in own.items():
-            given = state_dict.get(prefix + name)
-            if given is None:
-                missing_keys.append(prefix + name)
-            elif given.shape != value.shape:
-                problems.append(f"{prefix}{name} has shape {tuple(given.shape)} in the checkpoint and {tuple(value.shape)} here")
-        if problems:
-            error_msgs.append("the checkpoint does not fit this LogicLoss: " + "; ".join(problems))
-            return
-        with torch.no_grad():
-            for name, value in own.items():
-                given = state_dict.get(prefix + name)
-                if given is not None:
-                    value.copy_(given)
-        self._pending = None
-
-    def _differences(self, saved: dict[str, Any] | None) -> list[str]:
-        if saved is None:
-            return []
-        mine = self.get_extra_state()
-        found = []
-        for name in {**saved["rules"], **mine["rules"]}:
-            theirs, ours = saved["rules"].get(name, "nothing"), mine["rules"].get(name, "nothing")
-            if theirs != ours:
-                found.append(f"rule {name!r} is {_shorten(theirs)} in the checkpoint and {_shorten(ours)} here")
-        for key in ("num_samples", "method"):
-            if saved[key] != mine[key]:
-                found.append(f"{key} is {saved[key]!r} in the checkpoint and {mine[key]!r} here")
-        return found
+        problems = differences(state_dict.get(f"{prefix}_extra_state"), self.get_extra_state())
+        if load_tensors(own, state_dict, prefix, problems, missing_keys, error_msgs):
+            self._pending = None
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state.update(_program=None, _watch=None, _pending=None)
+        state.update(_program=None, _pending=None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -454,7 +400,7 @@ def _check_rules(rules: Any) -> dict[str, Formula]:
         as_formula(formula, f"rule {name!r}")
         if formula.shape:
             raise ShapeError(
-                f"rule {name!r} still has axes {format_shape(formula.shape)}: {_shorten(str(formula))}; say with .all() or .any() "
+                f"rule {name!r} still has axes {format_shape(formula.shape)}: {shorten(str(formula))}; say with .all() or .any() "
                 f"whether every entry must hold or at least one"
             )
     return named
@@ -491,7 +437,3 @@ def _refuse_recomputation() -> None:
             'LogicLoss is inside a region that activation checkpointing computes again; use update="manual" and call '
             "logic.step() after backward, or keep the loss outside of the checkpointed region"
         )
-
-
-def _shorten(text: str, limit: int = 120) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -33,8 +33,8 @@ def log_normal_cdf(x: Tensor) -> Tensor:
 
     Example:
         >>> import torch
-        >>> log_normal_cdf(torch.tensor([0.0, 1e6]))
-        tensor([-0.6931,  0.0000])
+        >>> log_normal_cdf(torch.tensor([0.0, 1e6])).exp()
+        tensor([0.5000, 1.0000])
     """
     return torch.log1p(-0.5 * torch.erfc(x * _SQRT_HALF))
 

@@ -46,7 +46,7 @@ def exact_delta(mu: Tensor, count: Tensor) -> Tensor:
     Example:
         >>> import torch
         >>> exact_delta(torch.ones(4, 1, dtype=torch.float64), torch.tensor(4.0))
-        tensor([1.1978], dtype=torch.float64)
+        tensor([1.1906], dtype=torch.float64)
     """
     first, second = mu.sum(0) / count, mu.square().sum(0) / count
     half = 0.5 * _MILLS_AT_ZERO * first

@@ -1,0 +1,83 @@
+"""Problems found on the device: remembered there, read back later, so that no step waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.errors import NonFiniteError, SampleIndexError
+from dualogic.formula.connective import Formula
+
+CHECK_EVERY = 8
+
+
+class Guard:
+    """Flags on the device for a sample index out of range and for each rule's costs that are not finite.
+
+    On a CPU problems are raised at once and this stays empty. On an accelerator the samples concerned keep their duals, and
+    the flags travel to the host in the background, to be raised a few steps later.
+
+    Args:
+        rules: by name, for messages.
+        samples: how many rows the table has; ``None`` if shared.
+    """
+
+    def __init__(self, rules: Mapping[str, Formula], samples: int | None) -> None:
+        self.rules = rules
+        self.samples = samples
+        self.flags = torch.zeros(len(rules) + 1, dtype=torch.bool)
+        self._travelling: tuple[Tensor, Any] | None = None
+        self._polls = 0
+
+    def to_(self, device: torch.device) -> None:
+        """Move to another device."""
+        self.flags = self.flags.to(device)
+        self._travelling = None
+
+    def note_index(self, usable: Tensor) -> None:
+        """Remember samples whose index is out of range; ``usable`` is ``(batch,)``."""
+        self.flags[0] |= (~usable).any()
+
+    def note_costs(self, finite: Tensor) -> None:
+        """Remember rules with costs that are not finite; ``finite`` is ``(batch, rules)``."""
+        self.flags[1:] |= (~finite).any(0)
+
+    def poll(self) -> None:
+        """Raise what an earlier step met, if word of it has arrived; start the next message now and then."""
+        if self._travelling is not None:
+            flags, arrived = self._travelling
+            if arrived.query():
+                self._travelling = None
+                self._raise(flags)
+        elif self._polls % CHECK_EVERY == 0:
+            flags = torch.empty_like(self.flags, device="cpu", pin_memory=True)
+            flags.copy_(self.flags, non_blocking=True)
+            arrived = torch.cuda.Event()
+            arrived.record()
+            self._travelling = (flags, arrived)
+        self._polls += 1
+
+    def check(self) -> None:
+        """Wait for the device and raise what any step so far met."""
+        self._raise(self.flags.cpu())
+
+    def _raise(self, flags: Tensor) -> None:
+        if not bool(flags.any()):
+            return
+        self.flags.zero_()
+        if flags[0]:
+            raise SampleIndexError(
+                f"a recent batch had a sample index outside of 0 to {(self.samples or 1) - 1} (num_samples={self.samples}); the "
+                f"duals of that sample were not changed"
+            )
+        name, formula = [item for item, bad in zip(self.rules.items(), flags[1:].tolist()) if bad][0]
+        raise NonFiniteError(
+            f"a recent batch had an infinite or NaN cost for rule {name!r}: {str(formula)[:200]}; the duals of those samples were "
+            f"not changed. Run the batch on a CPU to have the sub-formula named"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_travelling": None}

@@ -1,0 +1,182 @@
+"""The dual step in closed form against autograd and against a calculation by hand."""
+
+import math
+
+import pytest
+import torch
+
+import dualogic as dl
+from dualogic.duals.rules import UPDATE_RULES
+from dualogic.losses import truncated_normal_loss, truncated_normal_slope
+from dualogic.methods.mixture import Mixture, steps
+
+N = dl.axis("n", max=5)
+X, Y, Z = dl.var("x", 4), dl.var("y", 3), dl.var("z", N)
+VALID = dl.mask("valid", N)
+F = dl.categorical("f", 5)
+B = dl.boolean("b", 2)
+
+
+def rules():
+    return {
+        "flat": (X[0] <= 0) | (X[1] <= 0.2) | (X[2] >= 0.9),
+        "nested": ((X[0] <= 0) & ((Y[1] >= 1) | (X[3] == 0.5))) | ~((X[1] <= 0) | ((Y[0] <= 0) & (Y[2] >= 1))),
+        "classes": (F == 1) >> (F.isin([2, 3]) | (X[0] <= 0.1)),
+        "booleans": dl.Iff(B[0], ~B[1]) & dl.Xor(B[0], X[0] <= 0.3),
+        "quantified": (((X <= 0.1) | (X >= 0.9)).all() | (Y >= 2).any()),
+        "broadcast": ((X[:, None] <= Y) | (X[:, None] >= 2 * Y) | (X[0] >= 2)).all(0).any(),
+        "ragged": ((Z <= 0.1) | (Z[:] >= 0.8)).all(where=VALID) | (Z >= 2).any(where=VALID),
+        "tied": ((X <= 0.1) | (X >= 0.9)).all(duals="tied"),
+        "partly tied": (((X[:, None] <= Y) | (X[:, None] >= 0.9)).all(0, duals="tied") | (Y <= 0)).all(),
+        "many": dl.And([dl.Or(X[i % 4] <= 0.1 * i, Y[i % 3] >= 0.2, X[(i + 1) % 4] == 0.5) for i in range(12)]),
+    }
+
+
+def tensors(batch, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    length = 3
+    lengths = torch.randint(1, length + 1, (batch,), generator=generator)
+    return {
+        "x": torch.rand(batch, 4, generator=generator, dtype=torch.float64).to(dtype),
+        "y": torch.rand(batch, 3, generator=generator, dtype=torch.float64).to(dtype),
+        "z": torch.rand(batch, length, generator=generator, dtype=torch.float64).to(dtype),
+        "valid": torch.arange(length) < lengths.unsqueeze(1),
+        "f": torch.rand(batch, 5, generator=generator, dtype=torch.float64).softmax(-1).to(dtype),
+        "b": torch.rand(batch, 2, generator=generator, dtype=torch.float64).to(dtype),
+    }
+
+
+def needed(plan, values):
+    return {name: values[name] for name in plan.symbols}
+
+
+@pytest.mark.parametrize("class_cost", ["probability", "log"])
+@pytest.mark.parametrize("name", rules())
+def test_step_is_the_gradient_that_autograd_finds(name, class_cost):
+    program = dl.methods.Dual(class_cost=class_cost).program({name: rules()[name]})
+    plan = program.plan
+    batch, step = 6, 0.3
+    values = plan.evaluate(plan.bind(needed(plan, tensors(batch)), validate=True))
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(batch, plan.width, generator=generator, dtype=torch.float64).requires_grad_()
+    delta = torch.tensor([0.7], dtype=torch.float64)
+    mixture = Mixture(UPDATE_RULES["softmax"], rows, remember=True)
+    costs = plan.fold(values, mixture)
+    (gradient,) = torch.autograd.grad(truncated_normal_loss(costs, delta).sum(), rows)
+    sign = torch.ones(plan.width, dtype=torch.float64)
+    for level in plan.levels:
+        if level.operation == "|":
+            sign[level.offset : level.offset + level.width] = -1
+    with torch.no_grad():
+        mixture = Mixture(UPDATE_RULES["softmax"], rows, remember=True)
+        costs = plan.fold(values, mixture)
+        moves = steps(plan, mixture, truncated_normal_slope(costs, delta), step)
+    torch.testing.assert_close(moves, step * sign * gradient, rtol=0, atol=1e-10)
+    assert moves.abs().max() > 1e-6
+
+
+def test_several_rules_at_once_equal_each_by_itself():
+    chosen = {name: rule for name, rule in rules().items() if not {"valid", "z"} & set(rule.symbols)}
+    together = dl.LogicLoss(chosen, num_samples=9, dtype=torch.float64)
+    apart = {name: dl.LogicLoss({name: rule}, num_samples=9, dtype=torch.float64) for name, rule in chosen.items()}
+    index = torch.tensor([3, 1, 8, 0])
+    for seed in range(4):
+        values = tensors(4, seed=seed)
+        joint = together(index, **{key: value for key, value in values.items() if key not in ("valid", "z")})
+        single = sum(loss(index, **needed(loss._program.plan, values)) for loss in apart.values())
+        torch.testing.assert_close(joint, single, rtol=1e-12, atol=1e-12)
+    weights = together.weights(index)
+    expected = {path: value for loss in apart.values() for path, value in loss.weights(index).items()}
+    assert list(weights) == list(expected)
+    for path, value in weights.items():
+        torch.testing.assert_close(value, expected[path], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(value.sum(-1), torch.ones(value.shape[:-1], dtype=torch.float64))
+    torch.testing.assert_close(together.delta, torch.cat([loss.delta for loss in apart.values()]))
+
+
+def test_two_whole_updates_equal_a_calculation_by_hand():
+    """One sample, one ``or`` of two real atoms with costs a and b, softmax logits (s, t), Algorithm 1's delta."""
+    step, floor = 0.2, 0.1
+    logic = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("y") <= 0), num_samples=1, dtype=torch.float64)
+
+    def phi(x):
+        return math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+
+    def cdf(x):
+        return 0.5 * (1 + math.erf(x / math.sqrt(2)))
+
+    s = t = 0.0
+    delta = 1.0
+    for a, b in [(1.5, 0.5), (1.2, 0.9)]:
+        w = math.exp(s) / (math.exp(s) + math.exp(t))
+        mu = w * a + (1 - w) * b
+        slope = (mu / delta + phi(mu / delta) / cdf(mu / delta)) / delta
+        s, t = s - step * slope * w * (a - mu), t - step * slope * (1 - w) * (b - mu)
+        w = math.exp(s) / (math.exp(s) + math.exp(t))
+        mu = w * a + (1 - w) * b
+        expected = math.log(delta) + mu**2 / (2 * delta**2) + math.log(cdf(mu / delta))
+        slope = (mu / delta + phi(mu / delta) / cdf(mu / delta)) / delta
+        gradient = (slope * w, slope * (1 - w))
+        delta = max(math.sqrt(mu), floor)
+
+        x, y = (torch.tensor([cost], dtype=torch.float64, requires_grad=True) for cost in (a, b))
+        loss = logic(torch.tensor([0]), x=x, y=y)
+        loss.backward()
+        assert loss.item() == pytest.approx(expected, abs=1e-12)
+        assert (x.grad.item(), y.grad.item()) == pytest.approx(gradient, abs=1e-12)
+        assert logic.weights(torch.tensor([0]))["rule"][0].tolist() == pytest.approx([w, 1 - w], abs=1e-12)
+        assert logic.delta.item() == pytest.approx(delta, abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["exponentiated", "projected"])
+def test_other_update_rules_equal_a_calculation_by_hand(rule):
+    step, costs = 0.1, torch.tensor([0.9, 0.4, 0.1], dtype=torch.float64)
+    x = dl.var("x", 3)
+    logic = dl.LogicLoss((x <= 0).all(), num_samples=1, method=dl.methods.Dual(step=step, rule=rule), dtype=torch.float64)
+    weights = torch.full((3,), 1 / 3, dtype=torch.float64)
+    delta = torch.tensor(1.0, dtype=torch.float64)
+    for _ in range(4):
+        logic(torch.tensor([0]), x=costs.unsqueeze(0).requires_grad_())
+        mu = (weights * costs).sum()
+        slope = truncated_normal_slope(mu, delta)
+        if rule == "exponentiated":
+            weights = weights * torch.exp(step * slope * costs)
+            weights = weights / weights.sum()
+        else:
+            point = weights + step * slope * costs
+            # The projection of three numbers by bisection on the threshold.
+            low, high = point.min() - 1, point.max()
+            for _ in range(200):
+                middle = (low + high) / 2
+                low, high = (middle, high) if (point - middle).clamp_min(0).sum() > 1 else (low, middle)
+            weights = (point - low).clamp_min(0)
+        delta = (weights * costs).sum().sqrt().clamp_min(0.1)
+        torch.testing.assert_close(logic.weights(torch.tensor([0]))["rule"][0], weights, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", rules())
+def test_gradcheck_through_the_loss(name):
+    logic = dl.LogicLoss({name: rules()[name]}, num_samples=8, reduction="none", dtype=torch.float64)
+    values = needed(logic._program.plan, tensors(5))
+    index = torch.tensor([7, 0, 3, 2, 5])
+    logic(index, **values)
+    names = [key for key in values if key != "valid"]
+    leaves = tuple(values[key].requires_grad_() for key in names)
+
+    def loss(*inputs):
+        with logic.frozen():
+            return logic(index, **{**values, **dict(zip(names, inputs))})
+
+    assert torch.autograd.gradcheck(loss, leaves)
+
+
+def test_tied_duals_share_one_set_of_weights():
+    each = dl.LogicLoss(((X <= 0.1) | (X >= 0.9)).all(), num_samples=3)
+    tied = dl.LogicLoss(((X <= 0.1) | (X >= 0.9)).all(duals="tied"), num_samples=3)
+    assert each._program.width == 4 + 4 * 2
+    assert tied._program.width == 2
+    x = torch.tensor([[0.2, 0.2, 0.2, 0.2]])
+    tied(torch.tensor([1]), x=x.requires_grad_())
+    weights = tied.weights(torch.tensor([1]))
+    assert weights["rule/0"].shape == (1, 1, 2)
+    assert weights["rule/0"][0, 0, 0] > 0.5

@@ -1,0 +1,286 @@
+"""LogicLoss in the loops that people write: each ends like the plain one."""
+
+import contextlib
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+import dualogic as dl
+from dualogic.losses import truncated_normal_loss
+
+SAMPLES, BATCH, STEPS = 24, 8, 6
+
+
+def network(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 4)).double()
+
+
+def rule():
+    f = dl.categorical("f", 4, input="logits")
+    p = f.probabilities
+    return {"one": (f == 1) >> (f != 2), "mass": ((p[0] + p[1] == 0) | (p[0] + p[1] == 1))}
+
+
+def batches():
+    generator = torch.Generator().manual_seed(1)
+    data = torch.randn(SAMPLES, 5, generator=generator, dtype=torch.float64)
+    labels = torch.randint(0, 4, (SAMPLES,), generator=generator)
+    for _ in range(STEPS):
+        index = torch.randperm(SAMPLES, generator=generator)[:BATCH]
+        yield index, data[index], labels[index]
+
+
+def make(**options):
+    return dl.LogicLoss(rule(), num_samples=SAMPLES, dtype=torch.float64, **options)
+
+
+def plain():
+    net, logic = network(), make()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for index, x, y in batches():
+        logits = net(x)
+        loss = functional.cross_entropy(logits, y) + logic(index, f=logits)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return net, logic
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return plain()
+
+
+def assert_same(net, logic, reference, **tolerance):
+    expected_net, expected_logic = reference
+    for mine, theirs in zip(net.parameters(), expected_net.parameters()):
+        torch.testing.assert_close(mine, theirs, **tolerance)
+    every = torch.arange(SAMPLES)
+    for path, value in logic.weights(every).items():
+        torch.testing.assert_close(value, expected_logic.weights(every)[path], **tolerance)
+    torch.testing.assert_close(logic.delta, expected_logic.delta, **tolerance)
+
+
+def test_duals_did_move(reference):
+    assert (reference[1].weights(torch.arange(SAMPLES))["one"] - 0.5).abs().max() > 1e-3
+
+
+def test_gradient_accumulation(reference):
+    """Halves of a batch: per-visit dual steps do not see the split; only delta, set per call, needs to be held."""
+    method = dl.methods.Dual(floor=1.0, ceiling=1.0)
+    results = []
+    for parts in (1, 2):
+        net, logic = network(), make(method=method)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for index, x, y in batches():
+            optimizer.zero_grad()
+            for piece in range(parts):
+                part = slice(piece * BATCH // parts, (piece + 1) * BATCH // parts)
+                logits = net(x[part])
+                loss = functional.cross_entropy(logits, y[part]) + logic(index[part], f=logits)
+                (loss / parts).backward()
+            optimizer.step()
+        results.append((net, logic))
+    assert_same(*results[1], results[0])
+
+
+def test_loss_scaling_clipping_and_the_optimizer_do_not_touch_the_duals():
+    final = []
+    for scale in (1.0, 1024.0):
+        net, logic = network(), make()
+        for index, x, _ in batches():
+            loss = logic(index, f=net(x)) * scale
+            loss.backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 1e-9)
+        final.append(logic)
+    assert torch.equal(final[0]._table.values, final[1]._table.values)
+
+
+def test_gradient_scaler(reference):
+    net, logic = network(), make()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12)
+    for index, x, y in batches():
+        logits = net(x)
+        loss = functional.cross_entropy(logits, y) + logic(index, f=logits)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert_same(net, logic, reference)
+
+
+def test_autocast_costs_are_computed_in_full_precision():
+    net = network().float()
+    inside, outside = make(), make()
+    for index, x, _ in batches():
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = net(x.float())
+            assert logits.dtype is torch.bfloat16
+            loss = inside(index, f=logits)
+        assert loss.dtype is torch.float32
+        expected = outside(index, f=logits.float())
+        assert torch.equal(loss, expected)
+        loss.backward()
+    assert torch.equal(inside._table.values, outside._table.values)
+
+
+def test_matrix_products_of_a_rule_ignore_autocast():
+    p = dl.var("p", 6)
+    mass = p @ torch.rand(6, 3)
+    logic = dl.LogicLoss((mass <= 0.1).all(), reduction="none")
+    value = torch.rand(4, 6, requires_grad=True)
+    with logic.frozen():
+        expected = logic(p=value)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.equal(logic(p=value), expected)
+
+
+def test_activation_checkpointing_of_the_network(reference):
+    net, logic = network(), make()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for index, x, y in batches():
+        logits = checkpoint(net, x, use_reentrant=False)
+        loss = functional.cross_entropy(logits, y) + logic(index, f=logits)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert_same(net, logic, reference)
+
+
+def test_activation_checkpointing_of_the_loss_itself():
+    """Recomputed in backward: with manual updates it equals the loss outside of the checkpoint; otherwise it is refused."""
+    results = []
+    for recompute in (False, True):
+        net, logic = network(), make(update="manual")
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for index, x, _ in batches():
+
+            def whole(x, index=index, net=net, logic=logic):
+                return logic(index, f=net(x))
+
+            loss = checkpoint(whole, x, use_reentrant=False) if recompute else whole(x)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            logic.step()
+        results.append((net, logic))
+    assert_same(*results[1], results[0])
+
+    net, logic = network(), make()
+    index, x, _ = next(iter(batches()))
+    loss = checkpoint(lambda x: logic(index, f=net(x)), x.requires_grad_(), use_reentrant=False)
+    with pytest.raises(dl.errors.StateError, match='update="manual"'):
+        loss.backward()
+
+
+def test_manual_update_in_a_plain_loop_takes_the_loss_before_the_duals_move():
+    manual, first = make(update="manual"), make(method=dl.methods.Dual(loss_first=True))
+    net = network()
+    for index, x, _ in batches():
+        logits = net(x)
+        assert torch.equal(manual(index, f=logits), first(index, f=logits))
+        manual.step()
+    assert torch.equal(manual._table.values, first._table.values)
+    assert torch.equal(manual.delta, first.delta)
+
+
+def test_closure_optimizer():
+    """L-BFGS evaluates the loss many times per step; the duals move once."""
+    net, logic = network(), make(update="manual")
+    optimizer = torch.optim.LBFGS(net.parameters(), lr=0.5, max_iter=5)
+    twin_net, twin = network(), make(method=dl.methods.Dual(loss_first=True))
+    twin_optimizer = torch.optim.LBFGS(twin_net.parameters(), lr=0.5, max_iter=5)
+    for index, x, y in batches():
+        calls = 0
+
+        def closure(index=index, x=x, y=y):
+            nonlocal calls
+            calls += 1
+            optimizer.zero_grad()
+            logits = net(x)
+            loss = functional.cross_entropy(logits, y) + logic(index, f=logits)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        before = copy.deepcopy(logic)
+        logic.step()
+        assert calls > 1
+        assert not torch.equal(before._table.values, logic._table.values)
+
+        # The plain loop: evaluations with updates suspended, then one with them, at the point of the last evaluation.
+        seen = []
+
+        def frozen_closure(index=index, x=x, y=y, seen=seen):
+            twin_optimizer.zero_grad()
+            seen.append(twin_net(x))
+            with twin.frozen():
+                loss = functional.cross_entropy(seen[-1], y) + twin(index, f=seen[-1])
+            loss.backward()
+            return loss
+
+        twin_optimizer.step(frozen_closure)
+        twin(index, f=seen[-1])
+    assert_same(net, logic, (twin_net, twin))
+
+
+@pytest.mark.slow
+def test_compiled_step(reference):
+    net, logic = network(), make()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    compiled = torch.compile(logic, fullgraph=True, backend="aot_eager")
+    for index, x, y in batches():
+        logits = net(x)
+        loss = functional.cross_entropy(logits, y) + compiled(index, f=logits)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert_same(net, logic, reference)
+
+
+def test_eval_and_no_grad_and_frozen_suspend_updates():
+    logic = make()
+    index, x, _ = next(iter(batches()))
+    logits = network()(x)
+    logic(index, f=logits)
+    before = {name: value.clone() for name, value in logic.state_dict().items() if isinstance(value, torch.Tensor)}
+    for context in (contextlib.nullcontext, torch.no_grad, logic.frozen):
+        logic.train(context is not contextlib.nullcontext)
+        with context():
+            logic(index, f=logits)
+        after = logic.state_dict()
+        assert all(torch.equal(after[name], value) for name, value in before.items())
+    logic.train()
+    logic(index, f=logits)
+    assert not torch.equal(logic.state_dict()["table"], before["table"])
+
+
+def test_eval_without_index_uses_the_optimal_duals():
+    logic = make(reduction="none").eval()
+    _, x, _ = next(iter(batches()))
+    logits = network()(x)
+    costs = [formula.cost("log", f=logits) for formula in rule().values()]
+    expected = sum(truncated_normal_loss(cost, torch.ones((), dtype=cost.dtype)) for cost in costs)
+    torch.testing.assert_close(logic(f=logits), expected)
+
+
+def test_gradients_are_those_of_the_weighted_cost():
+    """No gradient flows through the duals or delta."""
+    logic = make()
+    index, x, _ = next(iter(batches()))
+    logits = network()(x).detach().requires_grad_()
+    loss = logic(index, f=logits)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    with logic.frozen():
+        old_delta = torch.ones_like(logic.delta)
+        new_delta = logic.delta.clone()
+        logic._state["delta"] = old_delta
+        (again,) = torch.autograd.grad(logic(index, f=logits), logits)
+        logic._state["delta"] = new_delta
+    torch.testing.assert_close(gradient, again)

@@ -1,0 +1,103 @@
+"""Value and gradient at the extremes, against independent references."""
+
+import math
+
+import pytest
+import scipy.stats
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualogic import numerics
+from dualogic.losses import truncated_normal_loss, truncated_normal_slope
+
+RATIOS = [0.0, 1e-8, 1e-3, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 40.0, 1e3, 1e6]
+
+
+@pytest.mark.parametrize("x", RATIOS)
+def test_log_normal_cdf_matches_scipy(x):
+    value = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+    result = numerics.log_normal_cdf(value)
+    result.backward()
+    assert result.item() == pytest.approx(scipy.stats.norm.logcdf(x), rel=1e-12, abs=1e-300)
+    expected = math.exp(scipy.stats.norm.logpdf(x) - scipy.stats.norm.logcdf(x))
+    assert value.grad.item() == pytest.approx(expected, rel=1e-12, abs=1e-300)
+    assert numerics.inverse_mills(value).item() == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("delta", [1e-4, 1e-2, 1.0, 100.0])
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_loss_is_finite_and_its_slope_positive(dtype, delta, ratio):
+    mu = torch.tensor(ratio * delta, dtype=dtype, requires_grad=True)
+    scale = torch.tensor(delta, dtype=dtype)
+    loss = truncated_normal_loss(mu, scale)
+    loss.backward()
+    assert math.isfinite(loss.item())
+    assert mu.grad.item() > 0
+    assert math.isfinite(mu.grad.item())
+    assert truncated_normal_slope(mu.detach(), scale).item() == pytest.approx(mu.grad.item(), rel=1e-5)
+    x = float(mu.detach().double() / scale.double())
+    expected = math.log(delta) + 0.5 * x * x + scipy.stats.norm.logcdf(x)
+    assert loss.item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_loss_passes_gradcheck():
+    mu = torch.tensor([0.0, 1e-3, 0.3, 2.0, 30.0], dtype=torch.float64, requires_grad=True)
+    delta = torch.tensor([0.7], dtype=torch.float64, requires_grad=True)
+    # The derivative at mu = 0 exists from both sides for the formula itself, so the numeric one agrees there too.
+    assert torch.autograd.gradcheck(truncated_normal_loss, (mu, delta))
+
+
+def test_loss_is_the_divergence_from_a_narrow_normal_up_to_a_constant():
+    """KL(TN(0, s) || TN(mu, delta)) by quadrature, minus the part that depends on s alone (the paper's appendix)."""
+    narrow = 1e-4
+    grid = torch.linspace(0, 12 * narrow, 200_001, dtype=torch.float64)
+    target = scipy.stats.halfnorm.pdf(grid.numpy(), scale=narrow)
+    losses, divergences = [], []
+    for mu, delta in [(0.0, 1.0), (0.5, 1.0), (0.5, 0.2), (2.0, 3.0)]:
+        log_model = scipy.stats.norm.logpdf(grid.numpy(), mu, delta) - scipy.stats.norm.logcdf(mu / delta)
+        log_target = scipy.stats.halfnorm.logpdf(grid.numpy(), scale=narrow)
+        integrand = torch.tensor(target * (log_target - log_model))
+        divergences.append(torch.trapezoid(integrand, grid).item())
+        losses.append(truncated_normal_loss(torch.tensor(mu).double(), torch.tensor(delta).double()).item())
+    differences = [divergence - loss for divergence, loss in zip(divergences, losses)]
+    # What is left does not depend on mu and delta: the loss has the right sign of log delta.
+    assert max(differences) - min(differences) < 2e-3
+
+
+def test_negative_log_at_the_ends():
+    p = torch.tensor([0.0, 1e-30, 0.5, 1.0, 1.0 + 1e-6], requires_grad=True)
+    cost = numerics.negative_log(p)
+    cost.sum().backward()
+    assert torch.isfinite(cost).all()
+    assert torch.isfinite(p.grad).all()
+    assert (cost >= 0).all()
+    assert p.grad[1] < -1e29
+
+
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=7),
+    st.data(),
+)
+def test_projection_is_the_nearest_point_of_the_simplex(values, data):
+    mask = torch.tensor(data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))))
+    point = torch.tensor(values, dtype=torch.float64)
+    result = numerics.project_to_simplex(point, 0, mask)
+    assert (result[~mask] == 0).all()
+    if not mask.any():
+        return
+    assert result.sum().item() == pytest.approx(1.0)
+    assert (result >= 0).all()
+    # Optimality: moving mass from an entry that has some to any other cannot bring the point nearer.
+    gap = (point - result)[mask]
+    used = result[mask] > 1e-12
+    assert (gap[used] >= gap.max() - 1e-9).all()
+
+
+def test_masked_softmax_ignores_what_does_not_exist():
+    logits = torch.tensor([[1.0, 50.0, 2.0], [0.0, 0.0, 0.0]])
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    weights = numerics.masked_softmax(logits, mask, 1)
+    assert weights[0].tolist() == pytest.approx([1 / (1 + math.e), 0.0, math.e / (1 + math.e)])
+    assert weights[1].tolist() == [0.0, 0.0, 0.0]
