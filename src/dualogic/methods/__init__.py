@@ -9,11 +9,20 @@ from typing import Any
 
 from dualogic.errors import OptionError
 from dualogic.methods.base import Method, Program
+from dualogic.methods.dl2 import DL2
 from dualogic.methods.dual import Dual
+from dualogic.methods.godel import Godel
 from dualogic.methods.hard import Hard
+from dualogic.methods.ltn import LTN
+from dualogic.methods.lukasiewicz import Lukasiewicz
+from dualogic.methods.primal_dual import PD1, PD2
+from dualogic.methods.product import Product
+from dualogic.methods.ste import STE
 from dualogic.methods.uniform import Uniform
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (Dual, Uniform, Hard)}
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (Dual, Uniform, Hard, DL2, PD1, PD2, Godel, Product, Lukasiewicz, LTN, STE)
+}
 
 
 def resolve(method: Any) -> Method:
@@ -30,4 +39,20 @@ def resolve(method: Any) -> Method:
     raise OptionError(f"method must be one of {', '.join(map(repr, METHODS))} or an object from dl.methods; got {method!r}")
 
 
-__all__ = ["METHODS", "Dual", "Hard", "Method", "Program", "Uniform", "resolve"]
+__all__ = [
+    "DL2",
+    "LTN",
+    "METHODS",
+    "PD1",
+    "PD2",
+    "STE",
+    "Dual",
+    "Godel",
+    "Hard",
+    "Lukasiewicz",
+    "Method",
+    "Product",
+    "Program",
+    "Uniform",
+    "resolve",
+]
