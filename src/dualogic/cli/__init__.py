@@ -3,6 +3,6 @@
 Each module of :mod:`dualogic.cli.commands` is one command, named after its file.
 """
 
-from dualogic.cli.main import main
+from dualogic.cli.dispatch import main
 
 __all__ = ["main"]

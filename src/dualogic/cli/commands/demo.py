@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from dualogic.errors import MissingExtraError
+from dualogic.cli.extras import require
+from dualogic.experiments.demo.study import DEFAULT_METHODS
 
 EPOCHS = 40
 QUICK_EPOCHS = 2
@@ -22,8 +21,8 @@ class Demo:
     Prints a table and saves a figure and all numbers.
     """
 
-    method: tuple[str, ...] = ()
-    """Methods to train, by name, or "all"; by default hard, uniform and dual. The run without the rule is always made."""
+    method: tuple[str, ...] = DEFAULT_METHODS
+    """Methods to train, by name, or "all". The run without the rule is always made."""
     pool: Literal["sixes", "mixed", "both"] = "both"
     """What the rule sees: only 6s (the paper's setting), all digits, or one after the other."""
     epochs: int | None = None
@@ -37,11 +36,10 @@ class Demo:
 
     def run(self) -> int:
         """Train, print, save."""
-        try:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-        except ImportError as error:
-            raise MissingExtraError("the demo prints with rich: pip install 'dualogic[demo]'") from error
+        require("demo", "rich", "sklearn", "matplotlib")
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
         from dualogic.experiments.demo import choose_methods, choose_pools, run_study
         from dualogic.experiments.demo.figure import save_figure
         from dualogic.experiments.demo.table import make_table
@@ -52,7 +50,7 @@ class Demo:
         self.out.mkdir(parents=True, exist_ok=True)
         console = Console()
         columns = (TextColumn("{task.description:<16}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        with _one_thread(), Progress(*columns, console=console, transient=True) as progress:
+        with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("", total=len(methods) * len(pools) * epochs)
             study = run_study(
                 methods,
@@ -71,21 +69,8 @@ class Demo:
         lines += [f"{method} was left out: {reason}" for method, reason in study.skipped.items()]
         lines += ["", f"{study.seconds:.0f} s. Figure: {figure}. All numbers: {numbers}"]
         for line in lines:
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
         return 0
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Tensors this small gain little from a second thread, and lose much if its core is busy with something else."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 COMMAND = Demo

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dualogic.cli import commands
-from dualogic.errors import DualogicError, MissingExtraError
+from dualogic.cli.extras import require
+from dualogic.errors import DualogicError
 
 DESCRIPTION = "Teach neural networks logical rules without letting them cheat."
 
@@ -43,19 +44,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status 2.
     """
     try:
-        command = _parse(arguments)
-        return command.run()
+        return _parse(arguments).run()
     except DualogicError as error:
         print(f"dualogic: {error}", file=sys.stderr)
         return 1
 
 
 def _parse(arguments: Sequence[str] | None) -> Command:
-    try:
-        import tyro
-    except ImportError as error:
-        raise MissingExtraError("the command line needs tyro and rich: pip install 'dualogic[cli]'") from error
+    require("cli", "tyro", "rich")
+    import tyro
+
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        find_commands(), prog="dualogic", description=DESCRIPTION, args=arguments
+        find_commands(), prog="dualogic", description=DESCRIPTION, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
     )
     return command
