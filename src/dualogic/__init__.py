@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from dualogic import errors, methods
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
 from dualogic.formula.connective import And, AtMost, ExactlyOne, Formula, Iff, Implies, Not, Or, Xor, level
+from dualogic.formula.function import apply
 from dualogic.formula.shape import axis
 from dualogic.formula.symbol import categorical, mask, var
-from dualogic.formula.term import apply, constant
+from dualogic.formula.term import constant
 from dualogic.logic_loss import LogicLoss
 
 if TYPE_CHECKING:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dualogic.errors import BindingError, SymbolError
-from dualogic.formula.atom import Boolean
+from dualogic.formula.atom import Boolean, BooleanIndex
 from dualogic.formula.inspect import describe
 from dualogic.formula.node import Node
-from dualogic.formula.shape import Ragged
-from dualogic.formula.symbol import Categorical, Mask
+from dualogic.formula.shape import Ragged, Size, shorten
+from dualogic.formula.symbol import Categorical, ClassIndex, Mask, MaskIndex
+from dualogic.formula.term import Index, Reduction
 
 RANGE_TOLERANCE = 1e-2
+
+Required = tuple[int, Node]
+"""The least length of a ragged axis, and the node that needs it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,13 +40,17 @@ class Bound:
     device: torch.device
 
 
-def bind(symbols: Mapping[str, Node], tensors: Mapping[str, Any], validate: bool) -> Bound:
+def bind(
+    symbols: Mapping[str, Node], required: Mapping[str, Required], tensors: Mapping[str, Any], validate: bool | None
+) -> Bound:
     """Check ``tensors`` against the declarations of ``symbols`` and bring them to one dtype.
 
     Args:
         symbols: the declared symbols by name.
+        required: how long ragged axes must be at least, by name.
         tensors: what the caller gave.
-        validate: also look at the values (which waits for the device): NaN, and probabilities that are none.
+        validate: also look at the values (which waits for the device): NaN, and probabilities that are none; ``None``
+            does so on a CPU only.
     """
     if symbols.keys() != tensors.keys():
         _refuse_names(symbols, tensors)
@@ -60,7 +68,8 @@ def bind(symbols: Mapping[str, Node], tensors: Mapping[str, Any], validate: bool
             batch, device = (tensor.shape[0], name), (tensor.device, name)
         elif tensor.shape[0] != batch[0]:
             raise BindingError(
-                f"all tensors must have the same batch size: {batch[1]!r} has {batch[0]} samples and {name!r} has {tensor.shape[0]}"
+                f"all tensors must have the same batch size: {batch[1]!r} has {batch[0]} samples and {name!r} has "
+                f"{tensor.shape[0]}"
             )
         elif tensor.device != device[0]:
             raise BindingError(
@@ -71,13 +80,45 @@ def bind(symbols: Mapping[str, Node], tensors: Mapping[str, Any], validate: bool
         elif tensor.is_complex():
             raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
         given[name] = tensor
-    assert batch is not None and device is not None, "a rule has at least one symbol"
+    assert batch is not None, "a rule has at least one symbol"
+    assert device is not None
+    for name, (length, node) in required.items():
+        if lengths[name][0] < length:
+            raise BindingError(
+                f"axis {name!r} has length {lengths[name][0]} in {lengths[name][1]!r}, but {shorten(str(node))} needs at least "
+                f"{length}; pad the tensors of this batch and mark what exists with a mask"
+            )
+    if validate is None:
+        validate = device[0].type == "cpu"
     for name, symbol in symbols.items():
         tensor = given[name]
         given[name] = _to_bool(name, tensor) if isinstance(symbol, Mask) else tensor.to(dtype)
         if validate and not isinstance(symbol, Mask):
             _check_values(name, symbol, given[name])
     return Bound(given, batch[0], dtype, device[0])
+
+
+def required_lengths(nodes: Iterable[Node]) -> dict[str, Required]:
+    """How long each ragged axis must be for the positions and extremes that ``nodes`` ask for, and which node asks."""
+    required: dict[str, Required] = {}
+
+    def require(size: Size, entries: int, node: Node) -> None:
+        if isinstance(size, Ragged) and entries > 0:
+            length = entries + size.trim
+            if length > required.get(size.axis.name, (1, node))[0]:
+                required[size.axis.name] = (length, node)
+
+    for node in nodes:
+        if isinstance(node, (Index, ClassIndex, BooleanIndex, MaskIndex)):
+            sizes = iter(node.operand.shape)
+            for kind, *arguments in node.items:
+                size = 1 if kind == "new" else next(sizes)
+                for place in {"at": arguments, "take": arguments[0] if arguments else ()}.get(kind, ()):
+                    require(size, place + 1 if place >= 0 else -place, node)
+        elif isinstance(node, Reduction) and node.operation != "sum":
+            for dim in node.dims:
+                require(node.operand.shape[dim], 1, node)
+    return required
 
 
 def _refuse_names(symbols: Mapping[str, Node], tensors: Mapping[str, Any]) -> None:

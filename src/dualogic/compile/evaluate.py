@@ -41,10 +41,13 @@ def is_satisfied(formula: Formula, tol: float, lead: float, tensors: Mapping[str
 
 def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
     """The optimal duals' combination: all weight on the worst operand of an ``and``, on the best of an ``or``."""
-    if level.operation == "&":
-        # An empty "and" holds, at no cost.
-        return (values if mask is None else values.masked_fill(~mask, 0.0)).amax(1)
-    return (values if mask is None else values.masked_fill(~mask, torch.inf)).amin(1)
+    # An empty "and" holds, at no cost; an empty "or" cannot hold.
+    neutral = 0.0 if level.operation == "&" else torch.inf
+    if values.shape[1] == 0:
+        return values.new_full((values.shape[0], *values.shape[2:]), neutral)
+    if mask is not None:
+        values = values.masked_fill(~mask, neutral)
+    return values.amax(1) if level.operation == "&" else values.amin(1)
 
 
 def decide(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:

@@ -1,4 +1,4 @@
-"""The tensor operations that a plan is made of: terms first, then the values of atoms.
+"""The tensor operations that give terms their values.
 
 Every value has the shape ``(batch, *lanes, *axes)``. *Lanes* number the nodes that are computed together (see
 ``signature``), *axes* are the declared ones. A value that is the same for all lanes has none and is broadcast.
@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic import numerics
+from dualogic.compile.binding import Bound
+from dualogic.errors import ShapeError
+from dualogic.formula.shape import Shape, format_shape
 
 Key = tuple[Any, ...]
 Operand = tuple[int, "Key | None"]
@@ -24,7 +26,7 @@ Operand = tuple[int, "Key | None"]
 class Context:
     """What instructions read besides registers."""
 
-    tensors: dict[str, Tensor]
+    bound: Bound
     constants: list[Tensor]
     tol: float = 0.0
     lead: float = 0.0
@@ -54,7 +56,7 @@ class Read(Instruction):
     name: str
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        return context.tensors[self.name]
+        return context.bound.tensors[self.name]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +129,7 @@ class Gather(Instruction):
         batch, rest = value.shape[0], value.shape[2:]
         if self.span is not None:
             start, length, sizes, order = self.span
-            block = value.narrow(1, start, length).unflatten(1, sizes)
+            block: Tensor = value.narrow(1, start, length).unflatten(1, sizes)
             return block.permute(0, *order, *range(1 + len(sizes), block.dim())).reshape(batch, *self.lanes, *rest)
         if self.stride is not None:
             start, stop, step = self.stride
@@ -145,8 +147,9 @@ class GatherRagged(Instruction):
     constants: tuple[int, ...]
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        positions = [context.constants[number] for number in self.constants]
-        return registers[self.operand][(slice(None), *positions)].unflatten(1, self.lanes)
+        key: Key = (slice(None), *(context.constants[number] for number in self.constants))
+        gathered: Tensor = registers[self.operand][key].unflatten(1, self.lanes)
+        return gathered
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,11 +164,12 @@ class GatherEach(Instruction):
     def run(self, registers: Registers, context: Context) -> Tensor:
         value = registers[self.operand]
         lanes = value.shape[1 : 1 + self.lane_rank]
-        flat = value.flatten(1, self.lane_rank) if self.lane_rank else value.unsqueeze(1)
+        flat = value.flatten(1, self.lane_rank)
         front = flat.movedim(tuple(dim - self.lane_rank + 1 for dim in self.dims), tuple(range(2, 2 + len(self.dims))))
         each = torch.arange(front.shape[1], device=value.device)
-        picked = front[(slice(None), each, *(context.constants[number] for number in self.constants))]
-        return picked.unflatten(1, lanes) if self.lane_rank else picked.squeeze(1)
+        key: Key = (slice(None), each, *(context.constants[number] for number in self.constants))
+        picked: Tensor = front[key].unflatten(1, lanes)
+        return picked
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,144 +236,31 @@ class Multiply(Instruction):
 
 @dataclasses.dataclass(frozen=True)
 class Apply(Instruction):
-    """A user's function."""
+    """A user's function of tensors ``(batch, *axes)``, whose result must have the axes ``shape``."""
 
+    name: str
     function: Callable[..., Tensor]
-    operands: tuple[Operand | float, ...]
+    operands: tuple[int | float, ...]
+    shape: Shape
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        arguments = [
-            torch.as_tensor(operand) if isinstance(operand, float) else fetch(registers, operand) for operand in self.operands
-        ]
-        return self.function(*arguments)
+        bound = context.bound
+        result = self.function(*(self._argument(operand, registers, bound) for operand in self.operands))
+        if not isinstance(result, Tensor) or not self._fits(result.shape, bound.batch):
+            got = tuple(result.shape) if isinstance(result, Tensor) else f"a {type(result).__name__}"
+            raise ShapeError(
+                f"the function {self.name} must return a tensor of shape (batch, *axes) with {bound.batch} samples and the axes "
+                f"{format_shape(self.shape)}; it returned {got}. Declare other axes with dl.apply(..., shape=(...))"
+            )
+        return result.to(bound.dtype)
 
+    @staticmethod
+    def _argument(operand: float, registers: Registers, bound: Bound) -> Tensor:
+        if isinstance(operand, float):
+            return torch.full((bound.batch,), operand, dtype=bound.dtype, device=bound.device)
+        value = registers[operand]
+        return value if value.shape[0] == bound.batch else value.expand(bound.batch, *value.shape[1:])
 
-@dataclasses.dataclass(frozen=True)
-class Compare(Instruction):
-    """The cost of a comparison (Eq. 1) from the difference of its sides, or whether it holds.
-
-    Args:
-        kind: ``"order"`` for a difference that should be at most 0, ``"equal"`` or ``"unequal"``.
-        operand: the difference ``left - right``.
-        sign: -1 for lanes that compare the other way round; a constant's number if lanes disagree.
-        margin: added to the difference; a constant's number (as ``(number,)``) if lanes disagree.
-        strict: for truth: which comparisons exclude equality; likewise.
-        truth: give a bool instead of a cost.
-    """
-
-    kind: str
-    operand: int
-    sign: float | tuple[int]
-    margin: float | tuple[int]
-    strict: bool | tuple[int]
-    truth: bool
-
-    def run(self, registers: Registers, context: Context) -> Tensor:
-        difference = registers[self.operand]
-        if self.kind != "order":
-            distance = difference.abs()
-            if self.truth:
-                return distance <= context.tol if self.kind == "equal" else distance > context.tol
-            return distance if self.kind == "equal" else torch.relu(_lane(self.margin, context) - distance)
-        if isinstance(self.sign, tuple):
-            difference = difference * _lane(self.sign, context)
-        elif self.sign < 0:
-            difference = -difference
-        if not self.truth:
-            return torch.relu(difference if self.margin == 0.0 else difference + _lane(self.margin, context))
-        if isinstance(self.strict, tuple):
-            strict = _lane(self.strict, context) > 0
-            return torch.where(strict, difference < -context.tol, difference <= context.tol)
-        return difference < -context.tol if self.strict else difference <= context.tol
-
-
-def _lane(value: Any, context: Context) -> Any:
-    return context.constants[value[0]] if isinstance(value, tuple) else value
-
-
-@dataclasses.dataclass(frozen=True)
-class BooleanValue(Instruction):
-    """The value of a Boolean literal.
-
-    Args:
-        mode: ``"probability"`` for ``1 - p``, ``"log"`` for ``-log p``, ``"degree"`` for ``p``, ``"truth"`` for a bool.
-        operand: probabilities, or logits where ``logits``.
-        sign: 1 for ``b`` and -1 for ``~b``; a constant's number if lanes disagree.
-        offset: the same, 0 for ``b`` and 1 for ``~b``, so that ``offset + sign * p`` is the literal's probability.
-    """
-
-    mode: str
-    operand: int
-    logits: bool
-    sign: float | tuple[int]
-    offset: float | tuple[int]
-
-    def run(self, registers: Registers, context: Context) -> Tensor:
-        value = registers[self.operand]
-        if self.mode == "truth":
-            return self._truth(torch.sigmoid(value) if self.logits else value, context)
-        sign, offset = _lane(self.sign, context), _lane(self.offset, context)
-        if self.logits:
-            if self.mode == "log":
-                return -torch.nn.functional.logsigmoid(value * sign)
-            probability = torch.sigmoid(value * sign)
-        else:
-            probability = value if self.sign == 1.0 else offset + sign * value
-        if self.mode == "log":
-            return numerics.negative_log(probability)
-        return 1 - probability if self.mode == "probability" else probability
-
-    def _truth(self, probability: Tensor, context: Context) -> Tensor:
-        # A negated literal holds exactly where the plain one does not, also at a tie.
-        holds = 2 * probability - 1 > context.lead
-        if isinstance(self.sign, tuple):
-            return holds ^ (context.constants[self.sign[0]] < 0)
-        return holds if self.sign > 0 else ~holds
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassValue(Instruction):
-    """The value of the atom "the class is this one", from the probability (or its logarithm) of that class."""
-
-    mode: str
-    operand: int
-    logarithm: bool
-
-    def run(self, registers: Registers, context: Context) -> Tensor:
-        value = registers[self.operand]
-        if self.mode == "log":
-            return torch.relu(-value) if self.logarithm else numerics.negative_log(value)
-        return 1 - value if self.mode == "probability" else value
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassSetValue(Instruction):
-    """The value of "the class is one of these", or of its negation.
-
-    Args:
-        mode: ``"log"`` for ``-log`` of the summed probability, ``"degree"`` for the sum, ``"truth"`` for a bool.
-        operand: all classes' probabilities (or logarithms) along the last dimension, with its expanding index.
-        members: a constant, 1 for the classes that make the literal true and 0 for the others.
-        negated: the literal is a negation (``members`` are the classes outside of the set).
-        logarithm: the operand holds logarithms.
-    """
-
-    mode: str
-    operand: Operand
-    members: int
-    negated: bool
-    logarithm: bool
-
-    def run(self, registers: Registers, context: Context) -> Tensor:
-        value = fetch(registers, self.operand)
-        members = context.constants[self.members]
-        if self.mode == "log" and self.logarithm:
-            outside = torch.where(members > 0, 0.0, -torch.inf).to(value.dtype)
-            return torch.relu(-torch.logsumexp(value + outside, dim=-1))
-        if self.mode != "truth":
-            total = (value * members).sum(-1)
-            return numerics.negative_log(total) if self.mode == "log" else total
-        inside = value.masked_fill(members == 0, -torch.inf).amax(-1)
-        outside = value.masked_fill(members > 0, -torch.inf).amax(-1)
-        # "f != k" is the complement of "f == k", so that the two never hold together or fail together.
-        return ~(outside - inside > context.lead) if self.negated else inside - outside > context.lead
+    def _fits(self, sizes: torch.Size, batch: int) -> bool:
+        known = [size if isinstance(size, int) else actual for size, actual in zip(self.shape, sizes[1:])]
+        return len(sizes) == 1 + len(self.shape) and sizes == (batch, *known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,15 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.compile.binding import Bound, bind
+from dualogic.compile.atoms import Compare
+from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.build import Builder
 from dualogic.compile.instructions import Context, Registers, fetch
 from dualogic.compile.tree import Branch, Combine, Leaf, Level
 from dualogic.errors import NonFiniteError, OptionError
-from dualogic.formula.atom import ClassIn
-from dualogic.formula.connective import Complement, Formula, Junction, Quantifier
+from dualogic.formula.connective import Formula, Quantifier
 from dualogic.formula.inspect import collect_symbols
 from dualogic.formula.node import walk
+from dualogic.normalize.class_sets import unfold_class_sets
 from dualogic.normalize.nnf import to_nnf
 
 MODES = ("probability", "log", "truth", "degree")
@@ -38,11 +40,14 @@ class Plan:
             raise OptionError(f"class_cost must be 'probability' or 'log'; got {mode!r}")
         self.mode = mode
         self.names = tuple(name for name, _ in rules)
+        # Symbols that normalisation dropped must still be bound, so they are read from the rules as written.
+        nodes = walk(*(formula for _, formula in rules))
+        self.symbols = collect_symbols(nodes)
+        self._lengths = required_lengths(nodes)
         formulas = {name: to_nnf(formula) for name, formula in rules}
         if mode == "probability":
-            formulas = {name: _unfold_class_sets(formula, {}) for name, formula in formulas.items()}
-        # Symbols that normalisation dropped must still be bound, so they are read from the rules as written.
-        self.symbols = collect_symbols(walk(*(formula for _, formula in rules)))
+            formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
+        self._formulas = formulas
         builder = Builder(mode)
         self._roots = builder.roots(formulas)
         self._instructions = tuple(builder.instructions)
@@ -57,25 +62,27 @@ class Plan:
         places = [place for _, group in self._roots for place in group]
         self._order = None if places == sorted(places) else [places.index(place) for place in range(len(places))]
 
-    def bind(self, tensors: Mapping[str, Any], validate: bool) -> Bound:
+    def bind(self, tensors: Mapping[str, Any], validate: bool | None) -> Bound:
         """Check the tensors of a call."""
-        return bind(self.symbols, tensors, validate)
+        return bind(self.symbols, self._lengths, tensors, validate)
 
     def constants(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
         """The plan's constants on a device; floating point ones in ``dtype``."""
         key = (device, dtype)
         found = self._on_device.get(key)
         if found is None:
-            found = [
-                constant.to(device=device, dtype=dtype if constant.is_floating_point() else None)
-                for constant in self._constants
-            ]
+            # Plans outlive the call that made them: constants born in inference mode could not be trained with later.
+            with torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext():
+                found = [
+                    constant.to(device=device, dtype=dtype if constant.is_floating_point() else None)
+                    for constant in self._constants
+                ]
             self._on_device[key] = found
         return found
 
     def evaluate(self, bound: Bound, tol: float = 0.0, lead: float = 0.0) -> Registers:
         """Compute all terms and atoms; differentiable."""
-        context = Context(bound.tensors, self.constants(bound.device, bound.dtype), tol, lead)
+        context = Context(bound, self.constants(bound.device, bound.dtype), tol, lead)
         registers: Registers = []
         for instruction in self._instructions:
             registers.append(instruction.run(registers, context))
@@ -99,6 +106,13 @@ class Plan:
         """The trees of the rules, those of one shape together, with the rules' positions."""
         return self._roots
 
+    @property
+    def comparisons(self) -> list[tuple[int, Compare]]:
+        """The register of each group of comparisons, with the instruction that fills it."""
+        return [
+            (number, instruction) for number, instruction in enumerate(self._instructions) if isinstance(instruction, Compare)
+        ]
+
     def refuse_non_finite(self, costs: Tensor, registers: Registers) -> None:
         """Raise an error that names the rule and the sub-formula behind a cost that is not finite.
 
@@ -108,18 +122,17 @@ class Plan:
         """
         sample, rule = (~torch.isfinite(costs)).nonzero()[0].tolist()
         found = f"the cost of rule {self.names[rule]!r} is {costs[sample, rule].item()} for the sample at position {sample}"
+        own = set(map(id, walk(self._formulas[self.names[rule]])))
         for leaf in self.leaves:
-            value = fetch(registers, leaf.operand).detach()
-            bad = (~torch.isfinite(value[sample])).nonzero()
-            if len(bad):
-                flat = value[sample].reshape(len(leaf.formulas), -1) if value[sample].numel() >= len(leaf.formulas) else None
-                lane = 0
-                if flat is not None:
-                    lane = int((~torch.isfinite(flat)).any(1).nonzero()[0])
-                raise NonFiniteError(
-                    f"{found}, because of {leaf.formulas[lane]}; look for a division by zero, a logarithm of zero or a diverged "
-                    f"network. No dual variable was changed."
-                )
+            value = fetch(registers, leaf.operand).detach()[sample]
+            # One row for each atom; a value that is the same for all of them is repeated.
+            rows = value.expand(*leaf.lanes, *value.shape[len(leaf.lanes) :]).reshape(len(leaf.formulas), -1)
+            for lane in (~torch.isfinite(rows)).any(1).nonzero().flatten().tolist():
+                if id(leaf.formulas[lane]) in own:
+                    raise NonFiniteError(
+                        f"{found}, because of {leaf.formulas[lane]}; look for a division by zero, a logarithm of zero or a "
+                        f"diverged network. No dual variable was changed."
+                    )
         raise NonFiniteError(
             f"{found}: an .any(where=...) has no entry left for it, so it cannot be satisfied; join it with an alternative or "
             f"leave such samples out. No dual variable was changed."
@@ -138,26 +151,5 @@ def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str) -> Plan:
 
 @functools.lru_cache(maxsize=256)
 def _compile(rules: tuple[tuple[str, Formula], ...], mode: str) -> Plan:
-    return Plan(rules, mode)
-
-
-def _unfold_class_sets(node: Formula, done: dict[int, Formula]) -> Formula:
-    """Write "one of these classes" as an ``or`` over them, at a level of its own (the paper's encoding)."""
-    if id(node) in done:
-        return done[id(node)]
-    result: Formula = node
-    negated = isinstance(node, Complement)
-    atom = node.operand if isinstance(node, Complement) else node
-    if isinstance(atom, ClassIn):
-        labels = [label for label in range(atom.operand.symbol.size) if (label in atom.classes) != negated]
-        if negated or len(labels) > 1:
-            singles = tuple(ClassIn(atom.operand, (label,)) for label in labels)
-            result = singles[0] if len(singles) == 1 else Junction("|", singles)
-    elif isinstance(node, Junction):
-        result = Junction(node.operation, tuple(_unfold_class_sets(operand, done) for operand in node.operands))
-    elif isinstance(node, Quantifier):
-        result = Quantifier(node.operation, _unfold_class_sets(node.operand, done), node.dims, node.where, node.tied)
-    elif hasattr(node, "operand") and type(node).__name__ == "Level":
-        result = type(node)(_unfold_class_sets(node.operand, done))
-    done[id(node)] = result
-    return result
+    with torch.inference_mode(False), torch.device("cpu"):
+        return Plan(rules, mode)

@@ -12,9 +12,10 @@ from typing import Any
 
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.function import Application
 from dualogic.formula.node import Node, children, walk
 from dualogic.formula.symbol import Categorical, ClassIndex, Mask, MaskIndex, Variable
-from dualogic.formula.term import Application, Arithmetic, Constant, Index, MatrixProduct, Number, Reduction
+from dualogic.formula.term import Arithmetic, Constant, Index, MatrixProduct, Number, Reduction
 
 COMPARISON_KIND = {"<=": "order", "<": "order", ">=": "order", ">": "order", "==": "equal", "!=": "unequal"}
 

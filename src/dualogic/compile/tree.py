@@ -64,7 +64,7 @@ class Level:
 
     def fit(self, columns: Tensor, extent: tuple[int, ...], rest: torch.Size) -> Tensor:
         """Cut ``(batch, k, *rest)`` columns of a ragged level down to the sizes of this batch."""
-        value = columns.unflatten(1, self.sizes)
+        value: Tensor = columns.unflatten(1, self.sizes)
         for dim, (full, actual) in enumerate(zip((*self.sizes, *self.rest), (*extent, *rest)), start=1):
             if full > actual:
                 value = value.narrow(dim, 0, actual)
@@ -102,11 +102,13 @@ class Leaf(Branch):
 
     Attributes:
         kind: ``"comparison"``, ``"class"`` or ``"boolean"``.
+        lanes: how many atoms, along each lane dimension.
         formulas: the atom of each lane, for messages.
     """
 
     operand: Operand
     kind: str
+    lanes: tuple[int, ...]
     formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
 
     def fold(self, registers: Registers, combine: Combine) -> Tensor:
@@ -157,27 +159,31 @@ class QuantifierBranch(Branch):
     Attributes:
         dims: tensor dimensions of the operand's value that are reduced.
         mask: which entries exist.
+        full_shape: lanes and axes of the operand, -1 for those whose length is known only when bound.
     """
 
     level: Level
     operand: Branch
     dims: tuple[int, ...]
     mask: Operand | None
-    full_shape: tuple[int, ...] | None
+    full_shape: tuple[int, ...]
     can_be_empty: bool
 
     def fold(self, registers: Registers, combine: Combine) -> Tensor:
         value = self.operand.fold(registers, combine)
-        if self.full_shape is not None and value.shape[1:] != self.full_shape:
+        if value.shape[1:] != self.full_shape:
             value = value.expand(-1, *self.full_shape)
         extent = tuple(value.shape[dim] for dim in self.dims)
         mask = None
         if self.mask is not None:
             mask = self._front(fetch(registers, self.mask).expand(value.shape))
         values = self._front(value)
-        if getattr(self.operand, "can_be_empty", False) and self.level.operation == "|":
+        if self.operand.can_be_empty and self.level.operation == "|":
             possible = values != torch.inf
             mask = possible if mask is None else mask & possible
+        elif mask is None and values.shape[1] == 0:
+            # A ragged axis of which slicing left nothing.
+            mask = torch.ones_like(values, dtype=torch.bool)
         return combine(self.level, values, mask, extent)
 
     def _front(self, value: Tensor) -> Tensor:

@@ -9,9 +9,10 @@ from typing import Any
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Formula
-from dualogic.formula.shape import Item, Shape, broadcast, check_name, declare_shape, resolve_index
-from dualogic.formula.symbol import ClassExpression, check_input
-from dualogic.formula.term import Constant, Number, Term, as_term, items_to_key
+from dualogic.formula.node import walk
+from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, broadcast, check_name, declare_shape, resolve_index
+from dualogic.formula.symbol import ClassExpression, Variable, check_input
+from dualogic.formula.term import Constant, Index, Number, Term, as_term, items_to_key
 
 MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "==", "!=": "!="}
 NEGATED = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
@@ -32,9 +33,8 @@ class Comparison(Formula):
     margin: float
 
     def __post_init__(self) -> None:
-        shapes = (self.left.shape, self.right.shape)
-        where = "" if shapes[0] == shapes[1] else f"{self.left} {self.operation} {self.right}"
-        self._derive("shape", broadcast(shapes, where))
+        text = Deferred(lambda: f"{self.left} {self.operation} {self.right}")
+        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +56,8 @@ class ClassEqual(Formula):
     right: ClassExpression
 
     def __post_init__(self) -> None:
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), f"{self.left} == {self.right}"))
+        text = Deferred(lambda: f"{self.left} == {self.right}")
+        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
 
 
 class BooleanExpression(Formula):
@@ -68,8 +69,8 @@ class BooleanExpression(Formula):
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Formula:
-        items, _ = resolve_index(self.shape, key, str(self))
-        return BooleanIndex(self, items)
+        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
+        return BooleanIndex(self, items) if any(item != WHOLE for item in items) else self
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +97,7 @@ class BooleanIndex(BooleanExpression):
     items: tuple[Item, ...]
 
     def __post_init__(self) -> None:
-        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), "")[1])
+        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), Deferred(self.__str__))[1])
 
     @property
     def symbol(self) -> Boolean:
@@ -128,13 +129,19 @@ def compare(operation: str, left: Any, right: Any, margin: float = 0.0) -> Formu
         raise FormulaTypeError(f"{left} {operation} {right} compares a class with a term; classes are compared by == and !=")
     first, second = as_term(left), as_term(right)
     if isinstance(first, (Number, Constant)):
-        if isinstance(second, (Number, Constant)):
-            raise FormulaTypeError(f"{first} {operation} {second} compares constants only; one side needs a symbol")
         first, second, operation = second, first, MIRRORED[operation]
-    number = float(margin)
+    if not _has_symbol(first, second):
+        raise FormulaTypeError(f"{first} {operation} {second} compares constants only; one side needs a symbol")
+    number = float(margin) if isinstance(margin, (int, float)) else math.nan
     if not (math.isfinite(number) and number >= 0):
         raise OptionError(f"a margin must be a finite number of at least 0; got {margin!r} in {first} {operation} {second}")
     return Comparison(operation, first, second, number)
+
+
+def _has_symbol(*terms: Term) -> bool:
+    if isinstance(terms[0], Variable) or (isinstance(terms[0], Index) and isinstance(terms[0].operand, Variable)):
+        return True
+    return any(isinstance(node, (Variable, ClassExpression)) for node in walk(*terms))
 
 
 def lt(left: Any, right: Any, margin: float = 0.0) -> Formula:
@@ -187,7 +194,7 @@ def class_equals(operand: ClassExpression, other: Any) -> Formula:
                 f"{_describe(theirs)})"
             )
         return ClassEqual(operand, other)
-    if isinstance(other, Formula) or isinstance(other, Term):
+    if isinstance(other, (Formula, Term)):
         raise FormulaTypeError(f"{operand} is a class; it cannot be compared with {other}")
     return ClassIn(operand, (operand.symbol.class_index(other),))
 

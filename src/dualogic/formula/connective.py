@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SizeError
 from dualogic.formula.node import Node, walk
-from dualogic.formula.shape import Shape, as_int, broadcast, format_shape, normalize_dims, remove_dims
+from dualogic.formula.shape import Deferred, Shape, as_int, broadcast, format_shape, normalize_dims, remove_dims
 from dualogic.formula.symbol import MaskExpression, as_mask
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Formula(Node):
     def _quantify(self, operation: str, dim: Any, where: Any, duals: str) -> Formula:
         if duals not in ("each", "tied"):
             raise OptionError(f"duals must be 'each' or 'tied' in .{operation}(); got {duals!r}")
-        dims = normalize_dims(dim, self.shape, str(self))
+        dims = normalize_dims(dim, self.shape, Deferred(self.__str__))
         return Quantifier(operation, self, dims, None if where is None else as_mask(where), duals == "tied")
 
     def __getitem__(self, key: Any) -> Formula:
@@ -179,7 +179,7 @@ class Junction(Formula):
         if all(operand.shape == first for operand in self.operands):
             self._derive("shape", first)
         else:
-            text = f" {self.operation} ".join(f"({operand})" for operand in self.operands[:4])
+            text = Deferred(lambda: f" {self.operation} ".join(f"({operand})" for operand in self.operands))
             self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
 
 
@@ -201,8 +201,8 @@ class Implication(Formula):
     consequent: Formula
 
     def __post_init__(self) -> None:
-        shapes = (self.antecedent.shape, self.consequent.shape)
-        self._derive("shape", broadcast(shapes, f"({self.antecedent}) >> ({self.consequent})"))
+        text = Deferred(lambda: f"({self.antecedent}) >> ({self.consequent})")
+        self._derive("shape", broadcast((self.antecedent.shape, self.consequent.shape), text))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -214,8 +214,8 @@ class Equivalence(Formula):
     negated: bool
 
     def __post_init__(self) -> None:
-        name = "Xor" if self.negated else "Iff"
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), f"{name}({self.left}, {self.right})"))
+        text = Deferred(lambda: f"{'Xor' if self.negated else 'Iff'}({self.left}, {self.right})")
+        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -234,7 +234,8 @@ class Cardinality(Formula):
                 f"{name} over {len(self.operands)} formulas stands for {clauses:,} clauses (at most {EXPANSION_LIMIT:,}); "
                 f"bound the sum of a real-valued term instead, as in p.sum() <= {self.bound}"
             )
-        self._derive("shape", broadcast([operand.shape for operand in self.operands], f"{name}(...)"))
+        text = Deferred(lambda: f"{name}({', '.join(map(str, self.operands))})")
+        self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -249,7 +250,7 @@ class Quantifier(Formula):
 
     def __post_init__(self) -> None:
         if self.where is not None:
-            text = f"({self.operand}).{self.operation}(where={self.where})"
+            text = Deferred(lambda: f"({self.operand}).{self.operation}(where={self.where})")
             if broadcast((self.operand.shape, self.where.shape), text) != self.operand.shape:
                 raise ShapeError(
                     f"the mask has axes {format_shape(self.where.shape)}, more than the {format_shape(self.operand.shape)} of "

@@ -1,14 +1,17 @@
-"""Questions about formulas: which symbols they contain."""
+"""Questions about formulas: which names they contain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from dualogic.errors import SymbolError
 from dualogic.formula.atom import Boolean
+from dualogic.formula.function import Application
 from dualogic.formula.node import Node
-from dualogic.formula.shape import Axis, Ragged
+from dualogic.formula.shape import Axis, Ragged, shorten
 from dualogic.formula.symbol import Categorical, Mask, Variable
+from dualogic.formula.term import Constant
 
 SYMBOLS = (Variable, Categorical, Boolean, Mask)
 
@@ -16,28 +19,38 @@ SYMBOLS = (Variable, Categorical, Boolean, Mask)
 def collect_symbols(nodes: Iterable[Node]) -> dict[str, Node]:
     """The symbols among ``nodes`` by name; two different ones of the same name are refused."""
     symbols: dict[str, Node] = {}
+    names: dict[str, Any] = {}
     axes: dict[str, Axis] = {}
     for node in nodes:
-        if not isinstance(node, SYMBOLS):
+        if not (isinstance(node, (*SYMBOLS, Application)) or (isinstance(node, Constant) and node.name is not None)):
             continue
-        known = symbols.setdefault(node.name, node)
-        if known is not node:
+        meaning: Any = node.function if isinstance(node, Application) else node
+        known = names.setdefault(str(node.name), meaning)
+        if known is not meaning and (isinstance(known, Node) or isinstance(meaning, Node) or known != meaning):
             raise SymbolError(
-                f"the name {node.name!r} is declared twice with different meanings: {describe(known)} and {describe(node)}; "
+                f"the name {node.name!r} is declared twice with different meanings: {describe(known)} and {describe(meaning)}; "
                 f"rename one"
             )
+        if not isinstance(node, SYMBOLS):
+            continue
+        symbols[node.name] = node
         for size in node.shape:
             if isinstance(size, Ragged) and axes.setdefault(size.axis.name, size.axis) != size.axis:
                 raise SymbolError(f"the axis {size.axis.name!r} is declared twice with different maximal lengths")
     return symbols
 
 
-def describe(symbol: Node) -> str:
+def describe(symbol: Any) -> str:
     """A declaration as the user would write it."""
+    if not isinstance(symbol, Node):
+        return f"the function {symbol!r}"
+    if isinstance(symbol, Constant):
+        return f"constant({symbol.name!r}, {shorten(str(symbol.rows()), 60)})"
     if isinstance(symbol, Categorical):
         options = f", shape={symbol.sizes}" if symbol.sizes else ""
+        options += f", classes={shorten(str(list(symbol.classes)), 60)}" if symbol.classes else ""
         return f"categorical({symbol.name!r}, {symbol.size}{options}, input={symbol.input!r})"
-    kind = {Variable: "var", Boolean: "boolean", Mask: "mask"}[type(symbol)]  # type: ignore[index]
+    kind = {Variable: "var", Boolean: "boolean", Mask: "mask"}[type(symbol)]
     sizes = "".join(f", {size!r}" for size in symbol.sizes)  # type: ignore[attr-defined]
     options = f", input={symbol.input!r}" if isinstance(symbol, Boolean) else ""
     return f"{kind}({symbol.name!r}{sizes}{options})"  # type: ignore[attr-defined]

@@ -8,7 +8,8 @@ from typing import Any, cast
 from weakref import WeakValueDictionary
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
-_lock = threading.Lock()
+# Reentrant: a finaliser that runs while a node is being made may make nodes too.
+_lock = threading.RLock()
 
 
 def _fingerprint(value: Any) -> Any:
@@ -17,7 +18,8 @@ def _fingerprint(value: Any) -> Any:
     if isinstance(value, Node):
         return id(value)
     if isinstance(value, tuple):
-        return tuple(map(_fingerprint, value))
+        # A chain may have thousands of operands, and grows by one at a time.
+        return tuple(map(id if value and isinstance(value[0], Node) else _fingerprint, value))
     return (type(value), value)
 
 
@@ -39,6 +41,8 @@ class Node(metaclass=_Interning):
     """
 
     __hash__ = object.__hash__
+    # numpy arrays on the left of an operator give way to the node's own reflected operator.
+    __array_ufunc__ = None
 
     @classmethod
     def _field_names(cls) -> tuple[str, ...]:
@@ -53,7 +57,12 @@ class Node(metaclass=_Interning):
         object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, name) for name in self._field_names())
+        # One flat list, children first: a long sum is a deep tree, and pickle would recurse into it.
+        places = {id(node): _Place(number) for number, node in enumerate(walk(self))}
+        records = [
+            (type(node), tuple(_encode(getattr(node, name), places) for name in node._field_names())) for node in walk(self)
+        ]
+        return _rebuild, (records,)
 
     def __copy__(self) -> Node:
         return self
@@ -68,6 +77,29 @@ class Node(metaclass=_Interning):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class _Place(int):
+    """Stands for the node at this position of a pickled list."""
+
+
+def _encode(value: Any, places: dict[int, _Place]) -> Any:
+    if isinstance(value, Node):
+        return places[id(value)]
+    return tuple(_encode(item, places) for item in value) if isinstance(value, tuple) else value
+
+
+def _decode(value: Any, nodes: list[Node]) -> Any:
+    if isinstance(value, _Place):
+        return nodes[value]
+    return tuple(_decode(item, nodes) for item in value) if isinstance(value, tuple) else value
+
+
+def _rebuild(records: list[tuple[type[Node], tuple[Any, ...]]]) -> Node:
+    nodes: list[Node] = []
+    for kind, fields in records:
+        nodes.append(kind(*(_decode(value, nodes) for value in fields)))
+    return nodes[-1]
 
 
 def children(node: Node) -> tuple[Node, ...]:

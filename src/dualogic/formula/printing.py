@@ -19,6 +19,7 @@ from dualogic.formula.connective import (
     Level,
     Quantifier,
 )
+from dualogic.formula.function import Application
 from dualogic.formula.node import Node
 from dualogic.formula.shape import format_items
 from dualogic.formula.symbol import (
@@ -33,7 +34,6 @@ from dualogic.formula.symbol import (
 )
 from dualogic.formula.term import (
     Absolute,
-    Application,
     Arithmetic,
     Constant,
     Index,
@@ -78,22 +78,25 @@ def _constant(node: Constant) -> Text:
     if node.name is not None:
         return node.name, CALL
 
-    numbers = iter(node.numbers())
+    def listed(rows: Any) -> str:
+        return format_number(rows) if isinstance(rows, float) else f"[{', '.join(map(listed, rows))}]"
 
-    def rows(sizes: tuple[int, ...]) -> str:
-        if not sizes:
-            return format_number(next(numbers))
-        return f"[{', '.join(rows(sizes[1:]) for _ in range(sizes[0]))}]"
-
-    return rows(node.sizes), CALL
+    return listed(node.rows()), CALL
 
 
 def _arithmetic(node: Arithmetic) -> Text:
-    strength = _STRENGTH[node.operation]
+    outer = strength = _STRENGTH[node.operation]
     # Python groups '**' to the right and everything else to the left.
-    left = _wrap(node.left, CALL if node.operation == "**" else strength)
-    right = _wrap(node.right, strength if node.operation == "**" else strength + 1)
-    return f"{left} {node.operation} {right}", strength
+    if node.operation == "**":
+        return f"{_wrap(node.left, CALL)} ** {_wrap(node.right, POWER)}", POWER
+    # A sum written as a Python loop is a tree as deep as it is long, so the left side is followed without recursion.
+    parts: list[str] = []
+    while True:
+        parts.append(f" {node.operation} {_wrap(node.right, strength + 1)}")
+        left = node.left
+        if not isinstance(left, Arithmetic) or left.operation == "**" or _STRENGTH[left.operation] < strength:
+            return "".join([_wrap(left, strength), *reversed(parts)]), outer
+        node, strength = left, _STRENGTH[left.operation]
 
 
 def _matrix_product(node: MatrixProduct) -> Text:
@@ -132,11 +135,15 @@ def _comparison(node: Comparison) -> Text:
     return f"{_wrap(left, COMPARISON + 1)} {node.operation} {_wrap(right, COMPARISON + 1)}", COMPARISON
 
 
-def _class_in(node: ClassIn) -> Text:
+def _class_in(node: ClassIn, sign: str = "==") -> Text:
     labels = [node.operand.symbol.class_label(index) for index in node.classes]
     if len(labels) == 1:
-        return f"{_wrap(node.operand, COMPARISON + 1)} == {labels[0]}", COMPARISON
+        return f"{_wrap(node.operand, COMPARISON + 1)} {sign} {labels[0]}", COMPARISON
     return f"{_wrap(node.operand, CALL)}.isin([{', '.join(labels)}])", CALL
+
+
+def _class_equal(node: ClassEqual, sign: str = "==") -> Text:
+    return f"{_wrap(node.left, COMPARISON + 1)} {sign} {_wrap(node.right, COMPARISON + 1)}", COMPARISON
 
 
 def _junction(node: Any) -> Text:
@@ -150,13 +157,16 @@ def _junction(node: Any) -> Text:
 
 def _complement(node: Any) -> Text:
     operand = node.operand
-    if isinstance(operand, ClassEqual) or (isinstance(operand, ClassIn) and len(operand.classes) == 1):
-        return _render(operand)[0].replace(" == ", " != "), COMPARISON
+    if isinstance(operand, ClassEqual):
+        return _class_equal(operand, "!=")
+    if isinstance(operand, ClassIn) and len(operand.classes) == 1:
+        return _class_in(operand, "!=")
     return f"~{_wrap(node.operand, UNARY)}", UNARY
 
 
 def _implication(node: Implication) -> Text:
-    return f"{_wrap(node.antecedent, SHIFT)} >> {_wrap(node.consequent, SHIFT + 1)}", SHIFT
+    # Python groups '>>' to the left and logicians group '->' to the right, so nested ones always get parentheses.
+    return f"{_wrap(node.antecedent, SHIFT + 1)} >> {_wrap(node.consequent, SHIFT + 1)}", SHIFT
 
 
 def _equivalence(node: Equivalence) -> Text:
@@ -203,10 +213,7 @@ _RENDERERS: dict[type, Callable[[Any], Text]] = {
     BooleanIndex: _indexed,
     Comparison: _comparison,
     ClassIn: _class_in,
-    ClassEqual: lambda node: (
-        f"{_wrap(node.left, COMPARISON + 1)} == {_wrap(node.right, COMPARISON + 1)}",
-        COMPARISON,
-    ),
+    ClassEqual: _class_equal,
     Junction: _junction,
     Complement: _complement,
     Implication: _implication,

@@ -9,12 +9,27 @@ from __future__ import annotations
 import dataclasses
 import keyword
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Union
 
 from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
 
 RESERVED_NAMES = frozenset({"index", "where", "tol", "lead", "class_cost", "labels", "rules", "self", "true", "false"})
+
+
+def shorten(text: str, limit: int = 200) -> str:
+    """``text``, cut off where it would drown an error message."""
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+class Deferred:
+    """The text of an expression, made only when an error message needs it."""
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self.make = make
+
+    def __str__(self) -> str:
+        return shorten(self.make())
 
 
 def check_name(name: object, what: str) -> str:
@@ -78,6 +93,10 @@ Item = tuple[Any, ...]
 """One index item: ``("at", i)``, ``("range", start, stop, step)``, ``("new",)`` or ``("take", (i, ...))``."""
 
 
+WHOLE: Item = ("range", None, None, None)
+"""The item that keeps an axis as it is."""
+
+
 def axis(name: str, max: int) -> Axis:
     """Declare a ragged axis; see :class:`Axis`."""
     return Axis(name, max)
@@ -112,6 +131,11 @@ def declare_shape(sizes: Iterable[Any], name: str) -> Shape:
     return tuple(declared)
 
 
+def as_axes(shape: Any) -> Sequence[Any]:
+    """``shape`` as a sequence, where a lone size is one axis."""
+    return shape if isinstance(shape, (tuple, list)) else (shape,)
+
+
 def max_size(size: Size) -> int:
     """The number of entries to reserve for an axis of this size."""
     return size if isinstance(size, int) else size.max
@@ -122,7 +146,7 @@ def max_shape(shape: Shape) -> tuple[int, ...]:
     return tuple(map(max_size, shape))
 
 
-def broadcast(shapes: Sequence[Shape], where: str) -> Shape:
+def broadcast(shapes: Sequence[Shape], where: Deferred) -> Shape:
     """Broadcast shapes as numpy does, aligned at the last axis.
 
     Args:
@@ -148,7 +172,7 @@ def format_shape(shape: Shape) -> str:
     return repr(tuple(shape))
 
 
-def normalize_dims(dim: Any, shape: Shape, where: str) -> tuple[int, ...]:
+def normalize_dims(dim: Any, shape: Shape, where: Deferred) -> tuple[int, ...]:
     """Turn ``dim`` (``None``, an int or several) into sorted non-negative positions within ``shape``."""
     if dim is None:
         dims = list(range(len(shape)))
@@ -176,13 +200,13 @@ def remove_dims(shape: Shape, dims: tuple[int, ...]) -> Shape:
     return tuple(size for position, size in enumerate(shape) if position not in dims)
 
 
-def resolve_index(shape: Shape, key: Any, where: str) -> tuple[tuple[Item, ...], Shape]:
+def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, ...], Shape]:
     """Normalise a numpy-style index over declared axes.
 
     Returns:
         The items, one for each axis in order (plus one for each ``None``), and the resulting shape.
     """
-    entries = list(key) if isinstance(key, tuple) else [key]
+    entries = [_plain(entry) for entry in (key if isinstance(key, tuple) else (key,))]
     consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
     if consumed > len(shape):
         raise ShapeError(
@@ -220,15 +244,28 @@ def resolve_index(shape: Shape, key: Any, where: str) -> tuple[tuple[Item, ...],
             result.append(len(picks))
         else:
             items.append(("at", _resolve_position(entry, size, where)))
+    _refuse_moved_axis(items, where)
     return tuple(items), tuple(result)
 
 
-def _resolve_position(entry: Any, size: Size, where: str) -> int:
+def _plain(entry: Any) -> Any:
+    """Arrays and tensors of positions as lists of ints."""
+    return entry.tolist() if hasattr(entry, "tolist") else entry
+
+
+def _refuse_moved_axis(items: list[Item], where: Deferred) -> None:
+    advanced = [position for position, item in enumerate(items) if item[0] in ("at", "take")]
+    if any(item[0] == "take" for item in items) and advanced[-1] - advanced[0] >= len(advanced):
+        raise ShapeError(
+            f"numpy moves the axis of a list of positions to the front when a slice or None stands between it and an int, in "
+            f"{where}; index in two steps to say which order is meant"
+        )
+
+
+def _resolve_position(entry: Any, size: Size, where: Deferred) -> int:
     number = as_int(entry)
     if number is None:
-        raise FormulaTypeError(
-            f"an index of {where} must be made of ints, slices, lists of ints, None and '...'; got {entry!r}"
-        )
+        raise FormulaTypeError(f"an index of {where} must be made of ints, slices, lists of ints, None and '...'; got {entry!r}")
     limit = max_size(size)
     if not -limit <= number < limit:
         raise ShapeError(f"position {number} is outside of an axis of size {size!r} in {where}")
@@ -236,7 +273,7 @@ def _resolve_position(entry: Any, size: Size, where: str) -> int:
     return number % limit if isinstance(size, int) else number
 
 
-def _resolve_slice(entry: slice, size: Size, where: str) -> tuple[Item, Size]:
+def _resolve_slice(entry: slice, size: Size, where: Deferred) -> tuple[Item, Size]:
     bounds = []
     for bound in (entry.start, entry.stop, entry.step):
         number = None if bound is None else as_int(bound)
@@ -252,7 +289,8 @@ def _resolve_slice(entry: slice, size: Size, where: str) -> tuple[Item, Size]:
         if length == 0:
             raise ShapeError(f"the slice {format_slice(start, stop, step)} of an axis of size {size} is empty in {where}")
         if length == size:
-            return ("range", None, None, None), size
+            return WHOLE, size
+        stride = stride if length > 1 else 1
         return ("range", first, first + (length - 1) * stride + 1, stride), length
     if (start or 0) < 0 or (stop is not None and stop >= 0) or step not in (None, 1):
         raise ShapeError(

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, SymbolError
 from dualogic.formula.node import Node
-from dualogic.formula.shape import Item, Shape, as_int, check_name, declare_shape, resolve_index
+from dualogic.formula.shape import (
+    WHOLE,
+    Deferred,
+    Item,
+    Shape,
+    as_axes,
+    as_int,
+    broadcast,
+    check_name,
+    declare_shape,
+    resolve_index,
+)
 from dualogic.formula.term import Term, items_to_key
 
 if TYPE_CHECKING:
@@ -47,12 +59,12 @@ class ClassExpression(Node):
         """The categorical below any indexing."""
         raise NotImplementedError
 
-    def __eq__(self, other: Any) -> Formula:  # type: ignore[override]
+    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
         from dualogic.formula.atom import class_equals
 
         return class_equals(self, other)
 
-    def __ne__(self, other: Any) -> Formula:  # type: ignore[override]
+    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
         from dualogic.formula.connective import Not
 
         return Not(self == other)
@@ -77,8 +89,8 @@ class ClassExpression(Node):
         return Probabilities(self)
 
     def __getitem__(self, key: Any) -> ClassExpression:
-        items, _ = resolve_index(self.shape, key, str(self))
-        return ClassIndex(self, items)
+        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
+        return ClassIndex(self, items) if any(item != WHOLE for item in items) else self
 
     def __iter__(self) -> Any:
         raise FormulaTypeError(f"{self} cannot be looped over; index it instead")
@@ -128,14 +140,12 @@ class Categorical(ClassExpression):
         if number is None:
             raise FormulaTypeError(f"{self.name!r} must be compared with a class index or name; got {value!r}")
         if not 0 <= number < self.size:
-            raise SymbolError(
-                f"class {number} is out of range for {self.name!r}, whose classes are 0 to {self.size - 1}"
-            )
+            raise SymbolError(f"class {number} is out of range for {self.name!r}, whose classes are 0 to {self.size - 1}")
         return number
 
     def class_label(self, index: int) -> str:
         """How a class prints: its name in quotes, or its index."""
-        return str(index) if self.classes is None else f'"{self.classes[index]}"'
+        return str(index) if self.classes is None else json.dumps(self.classes[index], ensure_ascii=False)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -146,7 +156,7 @@ class ClassIndex(ClassExpression):
     items: tuple[Item, ...]
 
     def __post_init__(self) -> None:
-        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), "")[1])
+        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), Deferred(self.__str__))[1])
 
     @property
     def symbol(self) -> Categorical:
@@ -169,8 +179,8 @@ class MaskExpression(Node):
     shape: Shape
 
     def __getitem__(self, key: Any) -> MaskExpression:
-        items, _ = resolve_index(self.shape, key, str(self))
-        return MaskIndex(self, items)
+        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
+        return MaskIndex(self, items) if any(item != WHOLE for item in items) else self
 
     def __and__(self, other: Any) -> MaskExpression:
         return MaskJunction("&", self, as_mask(other))
@@ -207,7 +217,7 @@ class MaskIndex(MaskExpression):
     items: tuple[Item, ...]
 
     def __post_init__(self) -> None:
-        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), "")[1])
+        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), Deferred(self.__str__))[1])
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -219,9 +229,8 @@ class MaskJunction(MaskExpression):
     right: MaskExpression
 
     def __post_init__(self) -> None:
-        from dualogic.formula.shape import broadcast
-
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), "a mask"))
+        text = Deferred(lambda: f"({self.left}) {self.operation} ({self.right})")
+        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -290,10 +299,7 @@ def categorical(
         names = tuple(classes)
         if len(names) != size or len(set(names)) != size or not all(isinstance(label, str) and label for label in names):
             raise SymbolError(f"classes of {name!r} must be {size} different non-empty names; got {list(names)!r}")
-        if any('"' in label or "\\" in label or "\n" in label for label in names):
-            raise SymbolError(f"class names of {name!r} may not contain quotes, backslashes or line breaks: {list(names)!r}")
-    axes = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return Categorical(name, size, declare_shape(axes, name), names, input)
+    return Categorical(name, size, declare_shape(as_axes(shape), name), names, input)
 
 
 def mask(name: str, *shape: Any) -> Mask:
@@ -308,5 +314,3 @@ def mask(name: str, *shape: Any) -> Mask:
         tensor([True])
     """
     return Mask(check_name(name, "mask"), declare_shape(shape, name))
-
-

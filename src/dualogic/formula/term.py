@@ -9,12 +9,13 @@ from __future__ import annotations
 import array
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, ShapeError
 from dualogic.formula.node import Node
 from dualogic.formula.shape import (
+    WHOLE,
+    Deferred,
     Item,
     Shape,
     broadcast,
@@ -80,6 +81,9 @@ class Term(Node):
             raise FormulaTypeError(f"the right side of @ must be a constant matrix or vector, in {self} @ {right}")
         return MatrixProduct(self, right)
 
+    def __rmatmul__(self, other: Any) -> Term:
+        raise FormulaTypeError(f"the constant stands on the right of @: write {self} @ matrix, transposed where needed")
+
     def __neg__(self) -> Term:
         return Number(-self.value) if isinstance(self, Number) else Negation(self)
 
@@ -90,23 +94,23 @@ class Term(Node):
         return Absolute(self)
 
     def __getitem__(self, key: Any) -> Term:
-        items, _ = resolve_index(self.shape, key, str(self))
-        return self if all(item == ("range", None, None, None) for item in items) else Index(self, items)
+        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
+        return Index(self, items) if any(item != WHOLE for item in items) else self
 
     def __iter__(self) -> Any:
         raise FormulaTypeError(f"a term cannot be looped over; index it ({self}[0]) or quantify with .all() or .any()")
 
     def sum(self, dim: Any = None) -> Term:
         """Sum over declared axes (all of them by default)."""
-        return Reduction("sum", self, normalize_dims(dim, self.shape, str(self)))
+        return Reduction("sum", self, normalize_dims(dim, self.shape, Deferred(self.__str__)))
 
     def max(self, dim: Any = None) -> Term:
         """Maximum over declared axes (all of them by default)."""
-        return Reduction("max", self, normalize_dims(dim, self.shape, str(self)))
+        return Reduction("max", self, normalize_dims(dim, self.shape, Deferred(self.__str__)))
 
     def min(self, dim: Any = None) -> Term:
         """Minimum over declared axes (all of them by default)."""
-        return Reduction("min", self, normalize_dims(dim, self.shape, str(self)))
+        return Reduction("min", self, normalize_dims(dim, self.shape, Deferred(self.__str__)))
 
     def __le__(self, other: Any) -> Formula:
         return self._compare("<=", other)
@@ -120,10 +124,10 @@ class Term(Node):
     def __gt__(self, other: Any) -> Formula:
         return self._compare(">", other)
 
-    def __eq__(self, other: Any) -> Formula:  # type: ignore[override]
+    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
         return self._compare("==", other)
 
-    def __ne__(self, other: Any) -> Formula:  # type: ignore[override]
+    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
         return self._compare("!=", other)
 
     __hash__ = Node.__hash__
@@ -173,11 +177,25 @@ class Constant(Term):
     def __post_init__(self) -> None:
         self._derive("shape", self.sizes)
 
+    def __getitem__(self, key: Any) -> Term:
+        if self.name is not None:
+            return super().__getitem__(key)
+        # Without a name there is nothing to print an index after, so the entries are looked up at once.
+        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
+        return as_term(_look_up(self.rows(), items))
+
     def numbers(self) -> array.array[float]:
         """The entries, row by row."""
         numbers = array.array("d")
         numbers.frombytes(self.data)
         return numbers
+
+    def rows(self) -> Any:
+        """The entries as nested lists (a number, if there are no axes)."""
+        rows: Any = self.numbers().tolist()
+        for size in reversed(self.sizes[1:]):
+            rows = [rows[start : start + size] for start in range(0, len(rows), size)]
+        return rows if self.sizes else rows[0]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -189,9 +207,8 @@ class Arithmetic(Term):
     right: Term
 
     def __post_init__(self) -> None:
-        shapes = (self.left.shape, self.right.shape)
-        where = "" if shapes[0] == shapes[1] else f"{self.left} {self.operation} {self.right}"
-        self._derive("shape", broadcast(shapes, where))
+        text = Deferred(lambda: f"{self.left} {self.operation} {self.right}")
+        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -222,7 +239,7 @@ class Index(Term):
     items: tuple[Item, ...]
 
     def __post_init__(self) -> None:
-        _, shape = resolve_index(self.operand.shape, items_to_key(self.items), "")
+        _, shape = resolve_index(self.operand.shape, items_to_key(self.items), Deferred(self.__str__))
         self._derive("shape", shape)
 
 
@@ -255,17 +272,17 @@ class MatrixProduct(Term):
         self._derive("shape", (*left[:-1], *right[1:]))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Application(Term):
-    """``function(*operands)`` for a differentiable function that dualogic does not look into."""
-
-    name: str
-    function: Callable[..., Any]
-    operands: tuple[Term, ...]
-    sizes: Shape
-
-    def __post_init__(self) -> None:
-        self._derive("shape", self.sizes)
+def _look_up(rows: Any, items: tuple[Item, ...]) -> Any:
+    """``rows[items]`` for nested lists."""
+    if not items:
+        return rows
+    (kind, *arguments), rest = items[0], items[1:]
+    if kind == "new":
+        return [_look_up(rows, rest)]
+    if kind == "at":
+        return _look_up(rows[arguments[0]], rest)
+    picked = rows[slice(*arguments)] if kind == "range" else [rows[place] for place in arguments[0]]
+    return [_look_up(row, rest) for row in picked]
 
 
 def items_to_key(items: tuple[Item, ...]) -> tuple[Any, ...]:
@@ -281,7 +298,7 @@ def items_to_key(items: tuple[Item, ...]) -> tuple[Any, ...]:
     return tuple(key)
 
 
-def as_term(value: Any, name: str | None = None) -> Term:
+def as_term(value: Any) -> Term:
     """Turn a number, a (nested) list, an array or a tensor into a constant; leave terms alone."""
     if isinstance(value, Term):
         return value
@@ -296,13 +313,11 @@ def as_term(value: Any, name: str | None = None) -> Term:
     if isinstance(rows, (int, float)) and not isinstance(rows, bool):
         return Number(float(rows))
     if not isinstance(rows, (list, tuple)):
-        raise FormulaTypeError(
-            f"expected a term, a number or an array of numbers; got {value!r} of type {type(value).__name__}"
-        )
+        raise FormulaTypeError(f"expected a term, a number or an array of numbers; got {value!r} of type {type(value).__name__}")
     sizes, flat = _flatten(rows)
     if not all(map(math.isfinite, flat)):
         raise FormulaTypeError("a constant array in a rule must be finite; it contains an infinity or a NaN")
-    return Constant(name, sizes, array.array("d", flat).tobytes())
+    return Constant(None, sizes, array.array("d", [number + 0.0 for number in flat]).tobytes())
 
 
 def _flatten(rows: Any) -> tuple[tuple[int, ...], list[float]]:
@@ -336,48 +351,3 @@ def constant(name: str, values: Any) -> Term:
     if not isinstance(term, Constant):
         raise FormulaTypeError(f"constant {name!r} must be made of numbers; got the term {term}")
     return Constant(name, term.sizes, term.data)
-
-
-def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, shape: Any = None) -> Term:
-    """Use any differentiable function of bound tensors as a term.
-
-    The function gets one tensor for each term, of shape ``(batch, *term.shape)``, and returns one of shape
-    ``(batch, *shape)``. It is opaque: rules print it by its name.
-
-    Args:
-        function: called with tensors; must treat every sample by itself and keep the batch axis first.
-        terms: its arguments.
-        name: how it prints; the function's own name by default.
-        shape: the axes of the result; found by a call with zeros by default.
-
-    Example:
-        >>> import dualogic as dl, torch
-        >>> dl.apply(torch.sigmoid, dl.var("z", 3), name="sigmoid").max() <= 0.5
-        sigmoid(z).max() <= 0.5
-    """
-    import torch
-
-    from dualogic.formula.shape import declare_shape, max_shape
-
-    if not callable(function):
-        raise FormulaTypeError(f"dl.apply needs a function first; got {function!r}")
-    label = check_name(name if name is not None else getattr(function, "__name__", None), "function")
-    operands = tuple(map(as_term, terms))
-    if not operands:
-        raise FormulaTypeError(f"dl.apply({label}) needs at least one term")
-    if shape is not None:
-        return Application(label, function, operands, declare_shape(shape, label))
-    with torch.no_grad():
-        probe = function(*(torch.zeros(2, *max_shape(operand.shape)) for operand in operands))
-    if not isinstance(probe, torch.Tensor) or probe.shape[:1] != (2,):
-        raise ShapeError(
-            f"the function {label} must return a tensor whose first axis is the batch; for a batch of 2 it returned "
-            f"{tuple(probe.shape) if isinstance(probe, torch.Tensor) else probe!r}"
-        )
-    # A result that kept the arguments' axes keeps their ragged sizes too.
-    for operand in operands:
-        if max_shape(operand.shape) == tuple(probe.shape[1:]):
-            return Application(label, function, operands, operand.shape)
-    return Application(label, function, operands, tuple(probe.shape[1:]))
-
-

@@ -41,9 +41,7 @@ class Satisfaction(Metric):
     holding: Tensor
     total: Tensor
 
-    def __init__(
-        self, rules: Formula | Mapping[str, Formula], tol: float = 0.0, lead: float = 0.0, **kwargs: Any
-    ) -> None:
+    def __init__(self, rules: Formula | Mapping[str, Formula], tol: float = 0.0, lead: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._named = isinstance(rules, Mapping)
         self.rules = dict(rules) if isinstance(rules, Mapping) else {"rule": rules}

@@ -11,7 +11,7 @@ import itertools
 
 from dualogic.errors import SizeError
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
-from dualogic.formula.shape import Item, Shape, max_size
+from dualogic.formula.shape import Item, Shape, Size, max_size, shorten
 from dualogic.formula.symbol import MaskExpression
 from dualogic.normalize.nnf import to_nnf
 from dualogic.normalize.reindex import KEEP, NEW, reindex, select
@@ -34,7 +34,9 @@ class _Clause:
     where: MaskExpression | None = None
 
     def reindex(self, items: tuple[Item, ...], shape: Shape, universal: frozenset[int]) -> _Clause:
-        literals = tuple(reindex(literal, items[-_covered(literal, items) :] if literal.shape else ()) for literal in self.literals)
+        literals = tuple(
+            reindex(literal, items[-_covered(literal, items) :] if literal.shape else ()) for literal in self.literals
+        )
         where = None if self.where is None else select(self.where, self.where.shape, items)
         return _Clause(literals, shape, universal, where)
 
@@ -140,8 +142,8 @@ class _Distributor:
     def _check(self, count: int) -> None:
         if count > self.max_clauses:
             raise SizeError(
-                f"the CNF has more than {self.max_clauses} clauses (at least {count} at one step) for {_shorten(self.formula)}; "
-                f"train the nested formula, which has the same cost at linear size, or raise max_clauses"
+                f"the CNF has more than {self.max_clauses} clauses (at least {count} at one step) for "
+                f"{shorten(str(self.formula))}; train the nested formula, which has the same cost at linear size, or raise max_clauses"
             )
 
 
@@ -150,7 +152,7 @@ def _merge(first: _Clause, second: _Clause) -> _Clause:
     one, two = _gaps(first), _gaps(second)
     items_first: list[Item] = []
     items_second: list[Item] = []
-    shape: list = []
+    shape: list[Size] = []
     universal: set[int] = set()
     for place, (mine, theirs) in enumerate(zip(one, two)):
         for sizes, own, other in ((mine, items_first, items_second), (theirs, items_second, items_first)):
@@ -176,19 +178,12 @@ def _free(clause: _Clause) -> list[int]:
     return [dim for dim in range(len(clause.shape)) if dim not in clause.universal]
 
 
-def _gaps(clause: _Clause) -> list[list]:
+def _gaps(clause: _Clause) -> list[list[Size]]:
     """The universal sizes before the first free axis, between each two, and after the last."""
-    gaps: list[list] = [[]]
+    gaps: list[list[Size]] = [[]]
     for dim, size in enumerate(clause.shape):
         if dim in clause.universal:
             gaps[-1].append(size)
         else:
             gaps.append([])
     return gaps
-
-
-def _shorten(formula: Formula, limit: int = 200) -> str:
-    text = str(formula)
-    return text if len(text) <= limit else f"{text[:limit]}..."
-
-

@@ -46,8 +46,7 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
     if len(operands) == 1:
         return operands[0]
     kept = [
-        Level(operand) if isinstance(operand, Junction) and operand.operation == operation else operand
-        for operand in operands
+        Level(operand) if isinstance(operand, Junction) and operand.operation == operation else operand for operand in operands
     ]
     return Junction(operation, tuple(kept))
 
@@ -70,8 +69,7 @@ class _Pass:
 
     def _ClassEqual(self, node: ClassEqual, positive: bool) -> Formula:
         pairs = [
-            Junction("&", (ClassIn(node.left, (label,)), ClassIn(node.right, (label,))))
-            for label in range(node.left.symbol.size)
+            Junction("&", (ClassIn(node.left, (label,)), ClassIn(node.right, (label,)))) for label in range(node.left.symbol.size)
         ]
         return self.convert(Junction("|", tuple(pairs)), positive)
 

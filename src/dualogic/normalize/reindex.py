@@ -34,7 +34,8 @@ def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
         return Comparison(formula.operation, left, right, formula.margin)
     if isinstance(formula, ClassIn):
         return ClassIn(select(formula.operand, formula.operand.shape, items), formula.classes)
-    return select(formula, formula.shape, items)
+    indexed: Formula = select(formula, formula.shape, items)
+    return indexed
 
 
 def _reindex_operand(operand: Formula, items: tuple[Item, ...]) -> Formula:

@@ -1,0 +1,144 @@
+"""The operations that give atoms their values: costs, degrees of truth, or plain truth."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic import numerics
+from dualogic.compile.instructions import Context, Instruction, Operand, Registers, fetch
+
+
+@dataclasses.dataclass(frozen=True)
+class Compare(Instruction):
+    """The cost of a comparison (Eq. 1) from the difference of its sides, or whether it holds.
+
+    Args:
+        kind: ``"order"`` for a difference that should be at most 0, ``"equal"`` or ``"unequal"``.
+        operand: the difference ``left - right``.
+        sign: -1 for lanes that compare the other way round; a constant's number if lanes disagree.
+        margin: added to the difference; a constant's number (as ``(number,)``) if lanes disagree.
+        strict: for truth: which comparisons exclude equality; likewise.
+        truth: give a bool instead of a cost.
+    """
+
+    kind: str
+    operand: int
+    sign: float | tuple[int]
+    margin: float | tuple[int]
+    strict: bool | tuple[int]
+    truth: bool
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        difference = registers[self.operand]
+        if self.kind != "order":
+            distance = difference.abs()
+            if self.truth:
+                return distance <= context.tol if self.kind == "equal" else ~(distance <= context.tol)
+            return distance if self.kind == "equal" else torch.relu(_lane(self.margin, context) - distance)
+        if isinstance(self.sign, tuple):
+            difference = difference * _lane(self.sign, context)
+        elif self.sign < 0:
+            difference = -difference
+        if not self.truth:
+            return torch.relu(difference if self.margin == 0.0 else difference + _lane(self.margin, context))
+        # A strict comparison is the complement of a relaxed one, also where the difference is not a number.
+        if isinstance(self.strict, tuple):
+            strict: Tensor = _lane(self.strict, context) > 0
+            return (torch.where(strict, -difference, difference) <= context.tol) ^ strict
+        return ~(-difference <= context.tol) if self.strict else difference <= context.tol
+
+
+def _lane(value: Any, context: Context) -> Any:
+    return context.constants[value[0]] if isinstance(value, tuple) else value
+
+
+@dataclasses.dataclass(frozen=True)
+class BooleanValue(Instruction):
+    """The value of a Boolean literal.
+
+    Args:
+        mode: ``"probability"`` for ``1 - p``, ``"log"`` for ``-log p``, ``"degree"`` for ``p``, ``"truth"`` for a bool.
+        operand: probabilities, or logits where ``logits``.
+        sign: 1 for ``b`` and -1 for ``~b``; a constant's number if lanes disagree.
+        offset: the same, 0 for ``b`` and 1 for ``~b``, so that ``offset + sign * p`` is the literal's probability.
+    """
+
+    mode: str
+    operand: int
+    logits: bool
+    sign: float | tuple[int]
+    offset: float | tuple[int]
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        value = registers[self.operand]
+        if self.mode == "truth":
+            return self._truth(torch.sigmoid(value) if self.logits else value, context)
+        sign, offset = _lane(self.sign, context), _lane(self.offset, context)
+        if self.logits:
+            if self.mode == "log":
+                return -torch.nn.functional.logsigmoid(value * sign)
+            probability = torch.sigmoid(value * sign)
+        else:
+            probability = value if self.sign == 1.0 else offset + sign * value
+        if self.mode == "log":
+            return numerics.negative_log(probability)
+        return 1 - probability if self.mode == "probability" else probability
+
+    def _truth(self, probability: Tensor, context: Context) -> Tensor:
+        # A negated literal holds exactly where the plain one does not, also at a tie.
+        holds = 2 * probability - 1 > context.lead
+        if isinstance(self.sign, tuple):
+            return holds ^ (context.constants[self.sign[0]] < 0)
+        return holds if self.sign > 0 else ~holds
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassValue(Instruction):
+    """The value of the atom "the class is this one", from the probability (or its logarithm) of that class."""
+
+    mode: str
+    operand: int
+    logarithm: bool
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        value = registers[self.operand]
+        if self.mode == "log":
+            return torch.relu(-value) if self.logarithm else numerics.negative_log(value)
+        return 1 - value if self.mode == "probability" else value
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassSetValue(Instruction):
+    """The value of "the class is one of these", or of its negation.
+
+    Args:
+        mode: ``"log"`` for ``-log`` of the summed probability, ``"degree"`` for the sum, ``"truth"`` for a bool.
+        operand: all classes' probabilities (or logarithms) along the last dimension, with its expanding index.
+        members: a constant, 1 for the classes that make the literal true and 0 for the others.
+        negated: the literal is a negation (``members`` are the classes outside of the set).
+        logarithm: the operand holds logarithms.
+    """
+
+    mode: str
+    operand: Operand
+    members: int
+    negated: bool
+    logarithm: bool
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        value = fetch(registers, self.operand)
+        members = context.constants[self.members]
+        if self.mode == "log" and self.logarithm:
+            outside = torch.where(members > 0, 0.0, -torch.inf).to(value.dtype)
+            return torch.relu(-torch.logsumexp(value + outside, dim=-1))
+        if self.mode != "truth":
+            total = (value * members).sum(-1)
+            return numerics.negative_log(total) if self.mode == "log" else total
+        inside = value.masked_fill(members == 0, -torch.inf).amax(-1)
+        outside = value.masked_fill(members > 0, -torch.inf).amax(-1)
+        # "f != k" is the complement of "f == k", so that the two never hold together or fail together.
+        return ~(outside - inside > context.lead) if self.negated else inside - outside > context.lead

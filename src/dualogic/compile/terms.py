@@ -1,0 +1,337 @@
+"""Terms, computed together where they have the same signature: each lane of a value belongs to one of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dualogic.compile import instructions as ops
+from dualogic.compile.pattern import find_pattern
+from dualogic.compile.signature import Signatures
+from dualogic.formula.atom import Boolean, BooleanIndex
+from dualogic.formula.function import Application
+from dualogic.formula.node import Node
+from dualogic.formula.shape import WHOLE, Item, Shape, Size
+from dualogic.formula.symbol import (
+    Categorical,
+    ClassExpression,
+    ClassIndex,
+    Mask,
+    MaskComplement,
+    MaskIndex,
+    MaskJunction,
+    Probabilities,
+    Variable,
+)
+from dualogic.formula.term import (
+    Absolute,
+    Arithmetic,
+    Constant,
+    Index,
+    MatrixProduct,
+    Negation,
+    Number,
+    Reduction,
+    items_to_key,
+)
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Tensor]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "**": operator.pow,
+}
+_UNARY: dict[type, Callable[[Tensor], Tensor]] = {
+    Negation: operator.neg,
+    Absolute: torch.abs,
+    MaskComplement: torch.logical_not,
+}
+_SYMBOLS = (Variable, Categorical, Boolean, Mask)
+
+
+class Value(NamedTuple):
+    """Where a term's value is found and how it is laid out.
+
+    Attributes:
+        register: its register, or -1 for a plain number.
+        lanes: its lanes; none if it is the same for all of them.
+        rank: the number of its declared axes.
+        number: the value itself, for a plain number.
+    """
+
+    register: int
+    lanes: tuple[int, ...]
+    rank: int
+    number: float = 0.0
+
+
+class TermBuilder:
+    """Collects the instructions and constants of one plan.
+
+    Args:
+        mode: see :class:`~dualogic.compile.build.Builder`.
+    """
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        self.signatures = Signatures()
+        self.instructions: list[ops.Instruction] = []
+        self.constants: list[Tensor] = []
+        self._values: dict[Any, Value] = {}
+        self._numbers: dict[Any, int] = {}
+
+    def term(self, nodes: Sequence[Any], lanes: tuple[int, ...], probabilities: bool = False) -> Value:
+        """The value of terms (or masks, classes, Booleans) of one signature, one for each lane.
+
+        Args:
+            nodes: the terms, lanes in row-major order.
+            lanes: the shape of the lanes.
+            probabilities: read classes as probabilities whatever the mode.
+        """
+        # A sum written as a Python loop is a tree as deep as it is long: its inner sums are computed first, not recursively.
+        pending = []
+        while True:
+            first = nodes[0]
+            if all(node is first for node in nodes):
+                nodes, lanes = [first], ()
+            key = (lanes, tuple(map(id, nodes)), probabilities)
+            if key in self._values:
+                break
+            pending.append((key, nodes, lanes))
+            if not isinstance(first, Arithmetic):
+                break
+            nodes = [node.left for node in nodes]
+        for key, nodes, lanes in reversed(pending):
+            self._values[key] = self._term(list(nodes), lanes, probabilities)
+        return self._values[key]
+
+    def _term(self, nodes: list[Any], lanes: tuple[int, ...], probabilities: bool) -> Value:
+        first = nodes[0]
+        if isinstance(first, Number):
+            if not lanes:
+                return Value(-1, (), 0, first.value)
+            return Value(self._fixed([node.value for node in nodes], (1, *lanes)), lanes, 0)
+        if isinstance(first, Constant):
+            numbers = [number for node in nodes for number in node.numbers()]
+            return Value(self._fixed(numbers, (1, *lanes, *first.sizes)), lanes, len(first.sizes))
+        if isinstance(first, _SYMBOLS):
+            return self._access([(node, ()) for node in nodes], lanes, probabilities)
+        if isinstance(first, (Index, ClassIndex, BooleanIndex, MaskIndex)):
+            return self._access([(node.operand, node.items) for node in nodes], lanes, probabilities)
+        if isinstance(first, Probabilities):
+            return self.term([node.operand for node in nodes], lanes, probabilities=True)
+        if isinstance(first, Arithmetic):
+            left, right = self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
+            return self._binary(_ARITHMETIC[first.operation], left, right, len(first.shape))
+        if isinstance(first, MaskJunction):
+            left, right = self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
+            return self._binary(operator.and_ if first.operation == "&" else operator.or_, left, right, len(first.shape))
+        if isinstance(first, Application):
+            operands = [self.term([operand], ()) for operand in first.operands]
+            arguments = tuple(value.number if value.register < 0 else value.register for value in operands)
+            return Value(self._emit(ops.Apply(first.name, first.function, arguments, first.shape)), (), len(first.shape))
+        if isinstance(first, MatrixProduct):
+            matrix = self._constant(_tensor_of(first.right))
+            left = self.term([node.left for node in nodes], lanes)
+            return Value(self._emit(ops.Multiply(left.register, matrix)), left.lanes, len(first.shape))
+        value = self.term([node.operand for node in nodes], lanes)
+        if isinstance(first, Reduction):
+            dims = tuple(dim - len(first.operand.shape) for dim in first.dims)
+            return Value(self._emit(ops.Reduce(first.operation, value.register, dims)), value.lanes, len(first.shape))
+        return Value(self._emit(ops.Unary(_UNARY[type(first)], value.register)), value.lanes, value.rank)
+
+    def _access(self, places: list[tuple[Any, tuple[Item, ...]]], lanes: tuple[int, ...], probabilities: bool) -> Value:
+        """Index something, at a different position for each lane where positions differ.
+
+        Args:
+            places: what is indexed and the items, for each lane; items may go on to the class axis.
+            lanes: the shape of the lanes.
+            probabilities: read classes as probabilities whatever the mode.
+        """
+        bases = [base for base, _ in places]
+        rows = [items for _, items in places]
+        same_base = all(base is bases[0] for base in bases)
+        if same_base and all(items == rows[0] for items in rows):
+            base = self._base(bases[0], probabilities)
+            return self._pick(base, rows[0]) if rows[0] else base
+        shape = _indexed_shape(bases[0])
+        if same_base:
+            return self._gather(self._base(bases[0], probabilities), [], [[] for _ in rows], rows, lanes, shape)
+        if isinstance(bases[0], _SYMBOLS):
+            symbols = list(dict.fromkeys(bases))
+            registers = tuple(self._base(symbol, probabilities).register for symbol in symbols)
+            bank = self._emit_once(("stack", registers), lambda: ops.Stack(registers))
+            number = {id(symbol): position for position, symbol in enumerate(symbols)}
+            rank = self._base(symbols[0], probabilities).rank + 1
+            which = [[number[id(base)]] for base in bases]
+            return self._gather(Value(bank, (), rank), [len(symbols)], which, rows, lanes, shape)
+        return self._gather_each(self.term(bases, lanes, probabilities), rows, lanes)
+
+    def _base(self, node: Node, probabilities: bool) -> Value:
+        if not isinstance(node, _SYMBOLS):
+            return self.term([node], (), probabilities)
+        register = self._emit_once(("read", node.name), lambda: ops.Read(node.name))
+        if not isinstance(node, Categorical):
+            return Value(register, (), len(node.sizes))
+        if node.input == "logits":
+            function = _log_softmax if self.mode == "log" and not probabilities else _softmax
+            read = register
+            register = self._emit_once((function, node.name), lambda: ops.Unary(function, read))
+        return Value(register, (), len(node.sizes) + 1)
+
+    def _pick(self, base: Value, items: tuple[Item, ...]) -> Value:
+        """The same items for all lanes; trailing dimensions without an item stay."""
+        key: list[Any] = [slice(None)] * (1 + len(base.lanes))
+        register, rank = base.register, base.rank
+        takes = [position for position, item in enumerate(items) if item[0] == "take"]
+        if takes:
+            place = takes[0]
+            dim = 1 + len(base.lanes) + sum(item[0] != "new" for item in items[:place])
+            numbers = torch.tensor(items[place][1])
+            register = self._emit(ops.Take(register, dim, self._constant(numbers)))
+            items = (*items[:place], WHOLE, *items[place + 1 :])
+        rank += sum(item[0] == "new" for item in items) - sum(item[0] == "at" for item in items)
+        if any(item != WHOLE for item in items):
+            register = self._emit(ops.Pick(register, (*key, *items_to_key(items))))
+        return Value(register, base.lanes, rank)
+
+    def _gather(
+        self,
+        base: Value,
+        front: list[Size],
+        which: list[list[int]],
+        rows: list[tuple[Item, ...]],
+        lanes: tuple[int, ...],
+        shape: Shape,
+    ) -> Value:
+        """Positions that differ between lanes, of a value that does not.
+
+        Args:
+            base: the value, with dimensions of sizes ``front`` and then ``shape`` after the batch.
+            front: the sizes of leading dimensions that ``which`` gathers.
+            which: for each lane, its positions along those.
+            rows: for each lane, its index items for the dimensions after them.
+            lanes: the shape of the lanes.
+            shape: the sizes that the items apply to.
+        """
+        first = rows[0]
+        static = tuple(WHOLE if item[0] == "at" else item for item in first)
+        value = self._pick(base, (*(WHOLE,) * len(front), *static)) if first else base
+        places, sizes = list(range(1, 1 + len(front))), list(front)
+        dim, axis = 1 + len(front), 0
+        for item in first:
+            if item[0] == "at":
+                places.append(dim)
+                sizes.append(shape[axis])
+            dim += 1
+            axis += item[0] != "new"
+        positions = [[*which[lane], *(item[1] for item in items if item[0] == "at")] for lane, items in enumerate(rows)]
+        register = value.register
+        if places != list(range(1, 1 + len(places))):
+            source = register
+            register = self._emit_once(("move", source, *places), lambda: ops.Move(source, tuple(places)))
+        gathered = self._emit(self._gather_instruction(register, positions, sizes, lanes))
+        return Value(gathered, lanes, value.rank - len(places))
+
+    def _gather_instruction(
+        self, register: int, positions: list[list[int]], sizes: list[Size], lanes: tuple[int, ...]
+    ) -> ops.Instruction:
+        columns = [torch.tensor([row[place] for row in positions]) for place in range(len(sizes))]
+        fixed = [size for size in sizes if isinstance(size, int)]
+        if len(fixed) < len(sizes):
+            return ops.GatherRagged(register, lanes, tuple(map(self._constant, columns)))
+        flat = torch.zeros(len(positions), dtype=torch.long)
+        for column, size in zip(columns, fixed):
+            flat = flat * size + column
+        span, stride = find_pattern(flat.reshape(lanes))
+        constant = self._constant(flat) if span is None and stride is None else None
+        return ops.Gather(register, len(sizes), lanes, constant, span, stride)
+
+    def _gather_each(self, base: Value, rows: list[tuple[Item, ...]], lanes: tuple[int, ...]) -> Value:
+        """Positions that differ between lanes, of a value that differs too."""
+        first = rows[0]
+        static = tuple(WHOLE if item[0] == "at" else item for item in first)
+        value = self._pick(base, static)
+        dims, dim = [], 1 + len(lanes)
+        for item in first:
+            if item[0] == "at":
+                dims.append(dim)
+            dim += 1
+        if not dims:
+            return value
+        positions = [[item[1] for item in items if item[0] == "at"] for items in rows]
+        numbers = tuple(self._constant(torch.tensor([row[place] for row in positions])) for place in range(len(dims)))
+        register = self._emit(ops.GatherEach(value.register, len(lanes), tuple(dims), numbers))
+        return Value(register, lanes, value.rank - len(dims))
+
+    # ------------------------------------------------------------------ registers and constants
+
+    def _binary(self, function: Callable[[Any, Any], Tensor], left: Value, right: Value, rank: int) -> Value:
+        lanes = left.lanes or right.lanes
+        operands = [value.number if value.register < 0 else self._expand(value, lanes, rank) for value in (left, right)]
+        return Value(self._emit(ops.Binary(function, operands[0], operands[1])), lanes, rank)
+
+    def _expand(self, value: Value, lanes: tuple[int, ...], rank: int) -> ops.Operand:
+        """The index that inserts the lanes and leading axes that a value lacks."""
+        missing = rank - value.rank
+        if lanes and not value.lanes:
+            position, count = 1, len(lanes) + missing
+        else:
+            position, count = 1 + len(value.lanes), missing
+        if not count:
+            return value.register, None
+        return value.register, (*(slice(None),) * position, *(None,) * count)
+
+    def _spread(self, value: Value, lanes: tuple[int, ...]) -> Value:
+        """Give a value that is the same for all lanes one dimension of size 1 for each."""
+        key = self._expand(value, lanes, value.rank)[1]
+        return Value(self._emit(ops.Pick(value.register, key or ())), lanes, value.rank)
+
+    def _vary(self, numbers: list[float], lanes: tuple[int, ...], rank: int) -> float | tuple[int]:
+        """A number if all lanes agree, otherwise a constant shaped to be broadcast."""
+        if all(number == numbers[0] for number in numbers):
+            return numbers[0]
+        shape = (1, *lanes, *(1,) * rank)
+        return (self._constant(torch.tensor(numbers, dtype=torch.float64).reshape(shape)),)
+
+    def _fixed(self, numbers: list[float], shape: tuple[int, ...]) -> int:
+        return self._emit(ops.Fixed(self._constant(torch.tensor(numbers, dtype=torch.float64).reshape(shape))))
+
+    def _constant(self, tensor: Tensor) -> int:
+        key = (tensor.dtype, tuple(tensor.shape), tensor.numpy().tobytes() if tensor.numel() <= 64 else id(tensor))
+        if key not in self._numbers:
+            self._numbers[key] = len(self.constants)
+            self.constants.append(tensor)
+        return self._numbers[key]
+
+    def _emit(self, instruction: ops.Instruction) -> int:
+        self.instructions.append(instruction)
+        return len(self.instructions) - 1
+
+    def _emit_once(self, key: Any, make: Callable[[], ops.Instruction]) -> int:
+        if key not in self._values:
+            instruction = make()
+            self._values[key] = Value(self._emit(instruction), (), 0)
+        return self._values[key].register
+
+
+def _indexed_shape(node: Any) -> Shape:
+    """The axes that can be indexed: the declared ones, and the class axis of a class."""
+    return (*node.shape, node.symbol.size) if isinstance(node, ClassExpression) else node.shape
+
+
+def _tensor_of(constant: Constant) -> Tensor:
+    return torch.tensor(list(constant.numbers()), dtype=torch.float64).reshape(constant.sizes)
+
+
+def _softmax(value: Tensor) -> Tensor:
+    return torch.softmax(value, -1)
+
+
+def _log_softmax(value: Tensor) -> Tensor:
+    return torch.log_softmax(value, -1)

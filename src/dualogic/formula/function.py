@@ -1,0 +1,83 @@
+"""Terms made by a user's own function."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
+from dualogic.formula.shape import Shape, as_axes, check_name, declare_shape, max_shape
+from dualogic.formula.term import Term, as_term
+
+PRINTED_FUNCTIONS = frozenset(
+    {"abs", "And", "AtMost", "ExactlyOne", "Iff", "Implies", "Not", "Or", "Xor", "eq", "ge", "gt", "le", "level", "lt", "ne"}
+)
+"""What the text form calls already; a user's function of that name would read as something else."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Application(Term):
+    """``function(*operands)`` for a differentiable function that dualogic does not look into."""
+
+    name: str
+    function: Callable[..., Any]
+    operands: tuple[Term, ...]
+    sizes: Shape
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.sizes)
+
+
+def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, shape: Any = None) -> Term:
+    """Use any differentiable function of bound tensors as a term.
+
+    The function gets one tensor for each term, of shape ``(batch, *term.shape)``, and returns one of shape
+    ``(batch, *shape)``. It is opaque: rules print it by its name.
+
+    Args:
+        function: called with tensors; must treat every sample by itself and keep the batch axis first.
+        terms: its arguments.
+        name: how it prints; the function's own name by default.
+        shape: the axes of the result; found by a call with zeros by default.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> dl.apply(torch.sigmoid, dl.var("z", 3), name="sigmoid").max() <= 0.5
+        sigmoid(z).max() <= 0.5
+    """
+    if not callable(function):
+        raise FormulaTypeError(f"dl.apply needs a function first; got {function!r}")
+    label = name if name is not None else getattr(function, "__name__", None)
+    if label is None or label == "<lambda>":
+        raise SymbolError(f"dl.apply needs a name for {function!r}, which has none of its own: dl.apply(..., name=...)")
+    check_name(label, "function")
+    if label in PRINTED_FUNCTIONS:
+        raise SymbolError(f"a function cannot be called {label!r} in a rule, which has a meaning already; give another name=...")
+    operands = tuple(map(as_term, terms))
+    if not operands:
+        raise FormulaTypeError(f"dl.apply({label}) needs at least one term")
+    sizes = _probe(function, label, operands) if shape is None else declare_shape(as_axes(shape), label)
+    return Application(label, function, operands, sizes)
+
+
+def _probe(function: Callable[..., Any], label: str, operands: tuple[Term, ...]) -> Shape:
+    """The axes of a function's result, from a call with zeros for a batch of 2."""
+    import torch
+
+    with torch.no_grad():
+        try:
+            result = function(*(torch.zeros(2, *max_shape(operand.shape)) for operand in operands))
+        except Exception as error:
+            raise ShapeError(
+                f"the axes of {label}(...) could not be found by a call with zeros, which failed ({type(error).__name__}: "
+                f"{error}); declare them with dl.apply(..., shape=(...))"
+            ) from error
+    if not isinstance(result, torch.Tensor) or result.shape[:1] != (2,):
+        raise ShapeError(
+            f"the function {label} must return a tensor whose first axis is the batch; for a batch of 2 it returned "
+            f"{tuple(result.shape) if isinstance(result, torch.Tensor) else result!r}"
+        )
+    found = tuple(result.shape[1:])
+    # A result that kept the arguments' axes keeps their ragged sizes too.
+    return next((operand.shape for operand in operands if max_shape(operand.shape) == found), found)
