@@ -7,6 +7,7 @@ import pytest
 
 from dualogic.cli import main
 from dualogic.cli.dispatch import find_commands
+from dualogic.methods import METHODS
 
 
 def test_the_demo_from_end_to_end(tmp_path, capsys):
@@ -85,3 +86,12 @@ def test_the_command_line_as_a_process(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "no rule" in done.stdout
+
+
+def test_every_registered_method_trains(tmp_path, capsys):
+    assert main(["demo", "--method", "all", "--pool", "sixes", "--epochs", "1", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    numbers = json.loads((tmp_path / "results.json").read_text())
+    trained = {run["method"]: run for run in numbers["runs"]}
+    assert {*trained, *numbers["skipped"]} == {"none", *METHODS}
+    assert all(run["failure"] is None for run in trained.values())
