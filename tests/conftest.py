@@ -1,5 +1,0 @@
-"""Settings for all tests."""
-
-import torch
-
-torch.set_num_threads(1)
