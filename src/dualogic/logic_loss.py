@@ -100,6 +100,7 @@ class LogicLoss(nn.Module):
 
     def _compile(self) -> None:
         self._program = self.method.program(self.rules)
+        self._program.shared = self.num_samples is None
         if getattr(self._program, "epoch", 0) is None:
             self._program.epoch = self.num_samples  # type: ignore[attr-defined]
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dualogic as dl
+from dualogic.duals.schedule import inverse_square_root
 
 X, Y = dl.var("x"), dl.var("y")
 RULES = {"either": (X <= 0) | (Y <= 0), "both": (X <= 1) & (Y <= 1)}
@@ -161,7 +162,7 @@ def test_the_released_rule_sets_delta_once_an_epoch_and_never_raises_it():
 def test_warm_up_and_schedule_scale_the_step():
     plain = make(dl.methods.Dual(floor=1.0, ceiling=1.0), samples=1)
     warm = make(dl.methods.Dual(floor=1.0, ceiling=1.0, warmup=4), samples=1)
-    decayed = make(dl.methods.Dual(floor=1.0, ceiling=1.0, schedule=dl.methods.inverse_square_root(1)), samples=1)
+    decayed = make(dl.methods.Dual(floor=1.0, ceiling=1.0, schedule=inverse_square_root(1)), samples=1)
     index = torch.tensor([0])
     for logic in (plain, warm, decayed):
         logic(index, x=torch.tensor([1.0], requires_grad=True), y=torch.tensor([0.2]))

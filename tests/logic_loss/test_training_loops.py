@@ -231,6 +231,7 @@ def test_closure_optimizer():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # dynamo looks at it
 def test_compiled_step(reference):
     net, logic = network(), make()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -62,7 +62,7 @@ def exact_delta(mu: Tensor, count: Tensor) -> Tensor:
         log_low = torch.where(value > 0, log_delta, log_low)
         log_high = torch.where(value > 0, log_high, log_delta)
         newton = log_delta - value / slope
-        inside = (newton > log_low) & (newton < log_high)
+        inside = (newton >= log_low) & (newton <= log_high)
         log_delta = torch.where(inside, newton, 0.5 * (log_low + log_high))
     return torch.where(second > 0, log_delta.exp(), torch.zeros_like(second))
 

@@ -30,11 +30,13 @@ class Program(abc.ABC):
         plan: the compiled rules.
         width: stored numbers per sample.
         loss_first: compute the loss with the old rows, before they move.
+        shared: all samples use one row.
     """
 
     plan: Plan
     width: int = 0
     loss_first: bool = False
+    shared: bool = False
 
     def initial_state(self, dtype: torch.dtype) -> State:
         """The state that all samples share: ``delta`` and ``steps`` at least."""

@@ -107,7 +107,7 @@ class DualProgram(DistributionalProgram):
             return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device)
         slope = truncated_normal_slope(costs, state["delta"].to(costs.dtype))
         moves = steps(self.plan, mixture, slope, self._step(state))
-        if self.plan.masked and rows.shape[0] > 1:
+        if self.plan.masked and not self.shared:
             # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0.
             exists = existing_columns(self.plan, mixture, costs.shape[0])
             moves = torch.where(exists, moves, -torch.inf)

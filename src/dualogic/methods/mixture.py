@@ -154,6 +154,11 @@ def existing_columns(plan: Plan, mixture: Mixture, batch: int) -> Tensor:
             shape = (batch, *seen.columns.shape[1:])  # type: ignore[union-attr]
             mask = torch.ones(shape, dtype=torch.bool, device=seen.values.device)
         if level.ragged:
-            mask = level.unfit(mask.to(torch.uint8), seen.extent, 0).bool()
+            # Operands past the end of this batch do not exist; connectives past it do, with weights nobody has moved yet.
+            operands = level.unfit(torch.ones_like(mask, dtype=torch.uint8), seen.extent, 0).bool()
+            mask = level.unfit(mask.to(torch.uint8), seen.extent, 1).bool()
+            if mask.dim() > 2:
+                operands = operands.flatten(2).any(2).view(mask.shape[0], -1, *(1,) * (mask.dim() - 2))
+            mask = mask & operands
         parts.append(mask.flatten(1))
     return torch.cat(parts, dim=1)
