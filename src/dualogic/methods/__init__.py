@@ -16,12 +16,15 @@ from dualogic.methods.hard import Hard
 from dualogic.methods.ltn import LTN
 from dualogic.methods.lukasiewicz import Lukasiewicz
 from dualogic.methods.primal_dual import PD1, PD2
+from dualogic.methods.problog import ProbLog
 from dualogic.methods.product import Product
+from dualogic.methods.semantic import Semantic
 from dualogic.methods.ste import STE
 from dualogic.methods.uniform import Uniform
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (Dual, Uniform, Hard, DL2, PD1, PD2, Godel, Product, Lukasiewicz, LTN, STE)
+    method.name: method
+    for method in (Dual, Uniform, Hard, DL2, PD1, PD2, Semantic, ProbLog, Godel, Product, Lukasiewicz, LTN, STE)
 }
 
 
@@ -51,8 +54,10 @@ __all__ = [
     "Hard",
     "Lukasiewicz",
     "Method",
+    "ProbLog",
     "Product",
     "Program",
+    "Semantic",
     "Uniform",
     "resolve",
 ]

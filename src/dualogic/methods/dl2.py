@@ -5,21 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from dualogic.compile.atoms import Compare
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS
-from dualogic.compile.atoms import Compare
 from dualogic.compile.tree import Level
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.methods.base import Method, Program, State, check_choice, compile_costs
-
-if TYPE_CHECKING:
-    from dualogic.compile.atoms import Compare
 
 
 @dataclasses.dataclass(frozen=True)

@@ -149,7 +149,7 @@ class Kept:
 def count_clauses(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
     """How many clauses exist, from ones at the atoms."""
     if level.operation == "|":
-        return torch.ones_like(values[:, 0])
+        return torch.ones_like(values.sum(1))
     return (values if mask is None else values.masked_fill(~mask, 0.0)).sum(1)
 
 

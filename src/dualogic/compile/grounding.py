@@ -1,0 +1,223 @@
+"""Formulas over classes and Booleans as propositions: quantifiers written out, every atom a ground literal.
+
+A proposition is a nested tuple, compared by value: ``("boolean", name, entry)``, ``("class", name, entry, labels)``,
+``("mask", name, entry)``, ``("axis", name, position)`` (whether a ragged axis is that long), ``("not", a)``,
+``("and", operands)``, ``("or", operands)`` and ``("count", bound, exact, operands)``. An *entry* is the flat position within
+the symbol's axes at their largest sizes.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.errors import FormulaTypeError, ShapeError, SizeError
+from dualogic.formula.atom import Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
+from dualogic.formula.connective import (
+    Cardinality,
+    Complement,
+    Equivalence,
+    Formula,
+    Implication,
+    Junction,
+    Level,
+    Quantifier,
+)
+from dualogic.formula.node import Node
+from dualogic.formula.shape import Ragged, Shape, max_shape
+from dualogic.formula.symbol import Mask, MaskComplement, MaskIndex, MaskJunction
+from dualogic.formula.term import items_to_key
+
+Proposition = tuple[Any, ...]
+Position = tuple[int, ...]
+GROUND_LIMIT = 200_000
+
+
+def ground(formula: Formula, method: str) -> Proposition:
+    """The formula as a proposition.
+
+    Args:
+        formula: without free axes.
+        method: the name of the method that asks, for messages.
+
+    Raises:
+        FormulaTypeError: a comparison of real-valued terms occurs.
+        SizeError: the quantifiers stand for too many ground formulas.
+    """
+    return _Grounder(formula, method).ground(formula, ())
+
+
+class _Grounder:
+    def __init__(self, formula: Formula, method: str) -> None:
+        self.formula = formula
+        self.method = method
+        self.done: dict[tuple[int, Position], Proposition] = {}
+        self.entries: dict[int, Tensor] = {}
+
+    def ground(self, node: Any, position: Position) -> Proposition:
+        """The proposition that a formula or mask stands for at a position of its axes."""
+        key = (id(node), position)
+        if key not in self.done:
+            if len(self.done) >= GROUND_LIMIT:
+                raise SizeError(
+                    f"method {self.method!r} writes out every quantifier, and {_shorten(self.formula)} stands for more than "
+                    f"{GROUND_LIMIT:,} ground formulas; use a method that works on whole tensors, such as 'dual'"
+                )
+            self.done[key] = self._ground(node, position)
+        return self.done[key]
+
+    def _ground(self, node: Any, position: Position) -> Proposition:
+        below = functools.partial(self._operand, position=position)
+        if isinstance(node, Comparison):
+            raise FormulaTypeError(
+                f"method {self.method!r} counts the satisfying assignments of variables with finitely many values, and cannot be "
+                f"compiled for the real-valued comparison {node}; use 'dual', 'dl2', 'pd2' or a fuzzy method for this rule, or "
+                f"state it about classes (dl.categorical) and Booleans (dl.boolean)"
+            )
+        if isinstance(node, ClassIn):
+            return ("class", node.operand.symbol.name, self._entry(node.operand, position), node.classes)
+        if isinstance(node, (Boolean, BooleanIndex)):
+            return ("boolean", node.symbol.name, self._entry(node, position))
+        if isinstance(node, (Mask, MaskIndex)):
+            return ("mask", _mask_name(node), self._entry(node, position))
+        if isinstance(node, ClassEqual):
+            entries = [self._entry(side, fit(position, side.shape)) for side in (node.left, node.right)]
+            names = (node.left.symbol.name, node.right.symbol.name)
+            labels = range(node.left.symbol.size)
+            return _join("or", [_join("and", [("class", *pair, (label,)) for pair in zip(names, entries)]) for label in labels])
+        if isinstance(node, (Complement, MaskComplement)):
+            return _negate(below(node.operand))
+        if isinstance(node, Level):
+            return below(node.operand)
+        if isinstance(node, Junction):
+            return _join("and" if node.operation == "&" else "or", [below(operand) for operand in node.operands])
+        if isinstance(node, MaskJunction):
+            return _join("and" if node.operation == "&" else "or", [below(node.left), below(node.right)])
+        if isinstance(node, Implication):
+            return _join("or", [_negate(below(node.antecedent)), below(node.consequent)])
+        if isinstance(node, Equivalence):
+            left, right = below(node.left), below(node.right)
+            same = _join("or", [_join("and", [left, right]), _join("and", [_negate(left), _negate(right)])])
+            return _negate(same) if node.negated else same
+        if isinstance(node, Cardinality):
+            return ("count", node.bound, node.exact, tuple(below(operand) for operand in node.operands))
+        if isinstance(node, Quantifier):
+            return self._quantifier(node, position)
+        raise FormulaTypeError(f"method {self.method!r} cannot compile {node}")
+
+    def _operand(self, operand: Any, position: Position) -> Proposition:
+        return self.ground(operand, fit(position, operand.shape))
+
+    def _quantifier(self, node: Quantifier, position: Position) -> Proposition:
+        shape = node.operand.shape
+        kept = iter(position)
+        fixed = {dim: next(kept) for dim in range(len(shape)) if dim not in node.dims}
+        sizes = max_shape(shape)
+        parts = []
+        for chosen in itertools.product(*(range(sizes[dim]) for dim in node.dims)):
+            places = {**fixed, **dict(zip(node.dims, chosen))}
+            inner = tuple(places[dim] for dim in range(len(shape)))
+            body = self.ground(node.operand, inner)
+            conditions = [_existence(shape[dim], inner[dim]) for dim in node.dims if isinstance(shape[dim], Ragged)]
+            if node.where is not None:
+                conditions.append(self._operand(node.where, inner))
+            if conditions and node.operation == "all":
+                body = _join("or", [*map(_negate, conditions), body])
+            elif conditions:
+                body = _join("and", [*conditions, body])
+            parts.append(body)
+        return _join("and" if node.operation == "all" else "or", parts)
+
+    def _entry(self, node: Any, position: Position) -> int:
+        """The flat entry of a symbol that an (indexed) expression means at a position."""
+        if id(node) not in self.entries:
+            self.entries[id(node)] = self._entries(node)
+        return int(self.entries[id(node)][position])
+
+    def _entries(self, node: Any) -> Tensor:
+        if not hasattr(node, "items"):
+            sizes = max_shape(node.shape)
+            return torch.arange(math.prod(sizes)).reshape(sizes)
+        for item, size in zip((item for item in node.items if item[0] != "new"), node.operand.shape):
+            places = item[1:2] if item[0] == "at" else item[1] if item[0] == "take" else ()
+            if isinstance(size, Ragged) and any(place < 0 for place in places):
+                raise ShapeError(
+                    f"method {self.method!r} writes every entry out before tensors are bound, so {node} cannot count from the "
+                    f"end of the ragged axis {size!r}; count from its start, or mark the last entry with a mask"
+                )
+        inner = self.entries.get(id(node.operand))
+        return (self._entries(node.operand) if inner is None else inner)[items_to_key(node.items)]
+
+
+def fit(position: Position, shape: Shape) -> Position:
+    """The position within a part that is broadcast to the whole from the right."""
+    tail = position[len(position) - len(shape) :]
+    return tuple(0 if size == 1 else place for place, size in zip(tail, shape))
+
+
+def _existence(size: Any, place: int) -> Proposition:
+    return ("axis", size.axis.name, place + size.trim)
+
+
+def _mask_name(node: Any) -> str:
+    while isinstance(node, MaskIndex):
+        node = node.operand
+    if not isinstance(node, Mask):
+        raise FormulaTypeError(f"index the masks inside {node} instead of the whole")
+    return node.name
+
+
+def _negate(proposition: Proposition) -> Proposition:
+    return proposition[1] if proposition[0] == "not" else ("not", proposition)
+
+
+def _join(operation: str, operands: list[Proposition]) -> Proposition:
+    unique = tuple(dict.fromkeys(operands))
+    return unique[0] if len(unique) == 1 else (operation, unique)
+
+
+def atoms(*propositions: Proposition) -> list[Proposition]:
+    """The distinct ground atoms, in order of first occurrence."""
+    found: dict[Proposition, None] = {}
+    seen: set[int] = set()
+    stack = list(reversed(propositions))
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node[0] in ("boolean", "class", "mask", "axis"):
+            found[node] = None
+        elif node[0] == "not":
+            stack.append(node[1])
+        else:
+            stack.extend(reversed(node[-1]))
+    return list(found)
+
+
+def substitute(proposition: Proposition, replace: Callable[[Proposition], Proposition]) -> Proposition:
+    """The proposition with every atom replaced."""
+    done: dict[int, Proposition] = {}
+
+    def visit(node: Proposition) -> Proposition:
+        if id(node) not in done:
+            if node[0] in ("boolean", "class", "mask", "axis"):
+                done[id(node)] = replace(node)
+            elif node[0] == "not":
+                done[id(node)] = _negate(visit(node[1]))
+            else:
+                done[id(node)] = (*node[:-1], tuple(visit(operand) for operand in node[-1]))
+        return done[id(node)]
+
+    return visit(proposition)
+
+
+def _shorten(node: Node, limit: int = 120) -> str:
+    text = str(node)
+    return text if len(text) <= limit else f"{text[:limit]}..."

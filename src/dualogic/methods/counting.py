@@ -1,0 +1,123 @@
+"""What the methods by exact model counting share: rules compiled once into a batched circuit."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.binding import Bound, bind, required_lengths
+from dualogic.compile.circuit import Circuit
+from dualogic.compile.grounding import ground
+from dualogic.compile.network import factor_out, from_sdd
+from dualogic.compile.sdd import VTREES, Compiler
+from dualogic.compile.vocabulary import Vocabulary
+from dualogic.errors import NonFiniteError, OptionError
+from dualogic.formula.connective import Formula
+from dualogic.formula.inspect import collect_symbols
+from dualogic.formula.node import walk
+from dualogic.methods.base import Method, Program, State, check_choice
+
+
+@dataclasses.dataclass(frozen=True)
+class CountingMethod(Method):
+    """Options of knowledge compilation.
+
+    Quantifiers are written out (a ragged axis at its largest size, a mask as one more variable that is true or false for sure),
+    the rule becomes a sentential decision diagram and that a circuit of sums and products, evaluated for a whole batch at once.
+
+    Args:
+        vtree: how variables are split: ``"balanced"`` (shallow circuits), ``"right"`` or ``"left"``.
+        max_nodes: refuse a rule whose diagrams have more nodes than this.
+    """
+
+    vtree: str = "balanced"
+    max_nodes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        check_choice("vtree", self.vtree, VTREES)
+        if not self.max_nodes >= 1:
+            raise OptionError(f"max_nodes must be at least 1; got {self.max_nodes!r}")
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether the classes of a categorical exclude each other."""
+        raise NotImplementedError
+
+    @property
+    def theory(self) -> bool:
+        """Whether independent classes are told that exactly one of them holds."""
+        return False
+
+    def program(self, rules: Mapping[str, Formula]) -> CountingProgram:
+        return CountingProgram(rules, self)
+
+
+class CountingProgram(Program):
+    """The negative logarithm of each rule's probability."""
+
+    def __init__(self, rules: Mapping[str, Formula], method: CountingMethod) -> None:
+        # There are no tensor operations to plan, only tensors to check.
+        self.plan = Binder(rules)  # type: ignore[assignment]
+        self.vocabulary, self.circuit = _compile(tuple(rules.items()), method)
+
+    def evaluate(self, bound: Bound) -> Any:
+        """Costs ``(batch, rules)``."""
+        if self.vocabulary.plain:
+            logarithms = self.circuit.of_probabilities(self.vocabulary.probabilities(bound))
+        else:
+            logarithms = self.circuit(*self.vocabulary.weights(bound))
+        return (-logarithms).clamp_min(0.0)
+
+    def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
+        return values, values
+
+
+class Binder:
+    """The part of a plan that a loss needs when a circuit does the rest: names, symbols and checks."""
+
+    masked = False
+
+    def __init__(self, rules: Mapping[str, Formula]) -> None:
+        self.names = tuple(rules)
+        nodes = walk(*rules.values())
+        self.symbols = collect_symbols(nodes)
+        self._lengths = required_lengths(nodes)
+
+    def bind(self, tensors: Mapping[str, Any], validate: bool | None) -> Bound:
+        """Check the tensors of a call."""
+        return bind(self.symbols, self._lengths, tensors, validate)
+
+    def refuse_non_finite(self, costs: Tensor, values: Any) -> None:
+        """Raise an error that names the rule whose cost is not finite."""
+        sample, rule = (~torch.isfinite(costs)).nonzero()[0].tolist()
+        raise NonFiniteError(
+            f"the cost of rule {self.names[rule]!r} is {costs[sample, rule].item()} for the sample at position {sample}; look "
+            f"for infinite logits or a diverged network. Nothing was changed."
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _compile(rules: tuple[tuple[str, Formula], ...], method: CountingMethod) -> tuple[Vocabulary, Circuit]:
+    symbols = {name: symbol for _, formula in rules for name, symbol in formula.symbols.items()}
+    propositions = [ground(formula, method.name) for _, formula in rules]
+    vocabulary = Vocabulary(propositions, symbols, method.exclusive, method.theory)
+    compiler = Compiler(vocabulary.count, method.vtree, method.max_nodes)
+    roots = [compiler.compile(proposition) for proposition in vocabulary.propositions]
+    for (name, formula), root in zip(rules, roots):
+        if root.is_false():
+            raise OptionError(
+                f"rule {name!r} cannot hold whatever the network says, so its probability is 0 and has no logarithm: {formula}"
+            )
+    network = from_sdd(roots, vocabulary.count)
+    circuit = Circuit(network)
+    divided = factor_out(network, 4 * circuit.elements + 1000)
+    if divided is not None:
+        other = Circuit(divided)
+        # Dividing costs some digits where weights are extreme, so it must pay.
+        circuit = other if other.price < 0.6 * circuit.price else circuit
+    return vocabulary, circuit
