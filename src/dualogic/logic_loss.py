@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dualogic.checkpoint import differences, load_tensors, shorten
 from dualogic.compile.evaluate import autocast_off
 from dualogic.duals.guard import Guard
-from dualogic.duals.table import DualTable, average_duplicates
+from dualogic.duals.table import DualTable, SharedRow, Update
 from dualogic.errors import (
     FormulaTypeError,
     OptionError,
@@ -88,14 +88,15 @@ class LogicLoss(nn.Module):
         self.reduction = reduction
         self.weight = _check_weight(weight, self.rules)
         self._compile()
-        self._table = DualTable(self.num_samples, self._program.width, dtype)
+        width = self._program.width
+        self._table = SharedRow(width, dtype) if self.num_samples is None else DualTable(self.num_samples, width, dtype)
         state_dtype = torch.promote_types(dtype, torch.float32)
         self._state: State = self._program.initial_state(state_dtype)
         self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
         self._guard = Guard(self.rules, self.num_samples)
         self._frozen = 0
         self._validated = False
-        self._pending: tuple[Tensor | None, Tensor | None, State] | None = None
+        self._pending: tuple[Update | None, State] | None = None
         self._last: dict[str, Tensor] = {}
 
     def _compile(self) -> None:
@@ -142,40 +143,36 @@ class LogicLoss(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
         rows = self._rows(index)
-        new_rows: Tensor | None = None
+        update: Update | None = None
         finite: Tensor | None = None
-        moving = updating and rows is not None
-        if moving:
-            new_rows, finite = self._move(index, usable, rows, values, at_once)
+        if updating and rows is not None:
+            update, finite = self._move(index, usable, rows, values, at_once)
         loss_first = self._program.loss_first or self.update == "manual"
-        losses, costs = self._program.losses(rows if loss_first or not moving else new_rows, self._state, values)
-        if not moving:
+        losses, costs = self._program.losses(rows if loss_first or update is None else update.local, self._state, values)
+        if update is None:
             finite = self._find_finite(costs, values, at_once)
         if updating:
             state = self._program.advance(self._state, costs.detach(), finite)
-            self._pending = (index, new_rows, state)
+            self._pending = (update, state)
             if self.update == "forward":
                 self._commit()
         return losses, costs
 
     def _move(
-        self, index: Tensor | None, usable: Tensor | None, rows: Tensor | None, values: Any, at_once: bool
-    ) -> tuple[Tensor, Tensor | None]:
+        self, index: Tensor | None, usable: Tensor | None, rows: Tensor, values: Any, at_once: bool
+    ) -> tuple[Update, Tensor | None]:
         """The rows after a step, and which samples have finite costs (``None`` if all do)."""
-        assert rows is not None
         with torch.no_grad():
             costs, moves = self._program.moves(rows, self._state, values)
             finite = self._find_finite(costs, values, at_once)
-            if finite is not None:
-                moves = torch.where(finite.unsqueeze(1), moves, 0.0)
-            if usable is not None:
-                moves = torch.where(usable.unsqueeze(1), moves, 0.0)
-            if self._table.shared:
-                count = costs.shape[0] if finite is None else finite.sum().clamp_min(1)
-                moves = moves.sum(0, keepdim=True) / count
-            elif index is not None:
-                moves = average_duplicates(index, moves)
-            return self._program.apply_moves(rows, moves, values), finite
+            counted = finite if usable is None or finite is None else finite & usable
+            if counted is not None:
+                moves = torch.where(counted.unsqueeze(1), moves, 0.0)
+
+            def apply(rows: Tensor, moves: Tensor) -> Tensor:
+                return self._program.apply_moves(rows, moves, values)
+
+            return self._table.advance(index, rows, moves, apply, counted), finite  # type: ignore[arg-type]
 
     def _find_finite(self, costs: Tensor, values: Any, at_once: bool) -> Tensor | None:
         finite = torch.isfinite(costs.detach())
@@ -188,11 +185,11 @@ class LogicLoss(nn.Module):
 
     def _commit(self) -> None:
         assert self._pending is not None
-        index, rows, state = self._pending
+        update, state = self._pending
         self._pending = None
         with torch.no_grad():
-            if rows is not None:
-                self._table.write_(index, rows)
+            if update is not None:
+                self._table.commit(update)
             self._state = state
 
     def step(self) -> None:
@@ -218,7 +215,7 @@ class LogicLoss(nn.Module):
     def reset_(self) -> LogicLoss:
         """Forget everything learned: equal weights, initial ``delta``, no steps."""
         self._table.reset_()
-        device = self._table.values.device
+        device = self._table.device
         fresh = self._program.initial_state(self._state["delta"].dtype)
         self._state = {name: value.to(device) for name, value in fresh.items()}
         self._pending = None
@@ -247,7 +244,7 @@ class LogicLoss(nn.Module):
                 raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
             index, _ = self._check_index(index, len(torch.as_tensor(index)), checked=True)
         with torch.no_grad():
-            return self._program.weights(self._table.rows(index).to(self._state["delta"].dtype))
+            return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))
 
     def statistics(self) -> dict[str, dict[str, Tensor]]:
         """Means over the latest batch for each rule, as tensors on the device: cost, loss and delta; waits for nothing."""
@@ -278,12 +275,12 @@ class LogicLoss(nn.Module):
             return None
         if index is None and not self._table.shared:
             return None
-        return self._table.rows(index)
+        return self._table.fetch(index)
 
     def _check_device(self, device: torch.device) -> None:
-        if self._table.values.device != device:
+        if self._table.device != device:
             raise StateError(
-                f"the tensors are on {device} and the dual variables on {self._table.values.device}; call .to({str(device)!r}) on "
+                f"the tensors are on {device} and the dual variables on {self._table.device}; call .to({str(device)!r}) on "
                 f"the LogicLoss, as on any module"
             )
 
@@ -299,13 +296,13 @@ class LogicLoss(nn.Module):
                     f".eval() to use the optimal ones"
                 )
             return None, None
-        index = torch.as_tensor(index, device=self._table.values.device)
+        index = torch.as_tensor(index, device=self._table.device)
         if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype is torch.bool:
             raise SampleIndexError(f"index must hold integers; got {index.dtype}")
         if index.shape != (batch,):
             raise SampleIndexError(f"index must have shape ({batch},), one per sample of the batch; got {tuple(index.shape)}")
         index = index.long()
-        samples = self._table.values.shape[0]
+        samples = self._table.samples
         if checked:
             if batch and not (0 <= int(index.min()) and int(index.max()) < samples):
                 wrong = index[(index < 0) | (index >= samples)][0].item()
@@ -329,8 +326,8 @@ class LogicLoss(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> LogicLoss:
         super()._apply(fn, recurse)
-        device = fn(torch.empty(0, device=self._table.values.device)).device
-        if device != self._table.values.device:
+        device = fn(torch.empty(0, device=self._table.device)).device
+        if device != self._table.device:
             self._table.to_(device)
             self._state = {name: value.to(device) for name, value in self._state.items()}
             self._weights = self._weights.to(device)

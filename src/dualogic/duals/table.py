@@ -1,48 +1,83 @@
-"""Where dual variables live: one row for each training sample, or one row shared by all."""
+"""Where dual variables live: one row for each training sample, or one row shared by all.
+
+A table gives rows to a step (:meth:`DualTable.fetch`), turns the moves of a batch into new rows (:meth:`DualTable.advance`,
+which changes nothing), and writes them (:meth:`DualTable.commit`). It is a plain tensor on purpose, not a buffer: buffers are
+broadcast by DDP, cast by ``.half()`` and averaged with the weights. It follows its owner to another device and keeps its dtype.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+
+Apply = Callable[[Tensor, Tensor], Tensor]
+"""Rows and moves to new rows, row by row."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Update:
+    """New rows that are not written yet.
+
+    Attributes:
+        rows: what to write.
+        index: where; ``None`` for a shared row.
+        local: the new rows of the batch at hand, in its order, for its loss.
+    """
+
+    rows: Tensor
+    index: Tensor | None
+    local: Tensor
 
 
 class DualTable:
     """A ``(samples, width)`` tensor of stored dual variables, all zeros at first (equal weights).
 
-    It is a plain tensor on purpose, not a buffer: buffers are broadcast by DDP, cast by ``.half()`` and averaged with the
-    weights. It follows its owner to another device and keeps its dtype.
-
     Args:
-        samples: the number of rows; ``None`` for one row shared by all samples.
+        samples: the number of rows.
         width: dual variables per sample.
         dtype: of the storage.
     """
 
-    def __init__(self, samples: int | None, width: int, dtype: torch.dtype) -> None:
-        self.samples = samples
-        self.values = torch.zeros(1 if samples is None else samples, width, dtype=dtype)
+    shared = False
 
-    @property
-    def shared(self) -> bool:
-        """Whether all samples use the same row."""
-        return self.samples is None
+    def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
+        self.samples = samples
+        self.values = torch.zeros(samples, width, dtype=dtype)
 
     @property
     def width(self) -> int:
         """Dual variables per sample."""
         return self.values.shape[1]
 
-    def rows(self, index: Tensor | None) -> Tensor:
-        """The rows of some samples ``(batch, width)``, or the shared row ``(1, width)``."""
-        return self.values if index is None or self.shared else self.values.index_select(0, index)
+    @property
+    def device(self) -> torch.device:
+        """Where steps take place."""
+        return self.values.device
 
-    def write_(self, index: Tensor | None, rows: Tensor) -> None:
-        """Replace rows; where an index occurs twice, both rows must be equal."""
-        rows = rows.to(self.values.dtype)
-        if index is None or self.shared:
-            self.values.copy_(rows)
-        else:
-            self.values.index_copy_(0, index, rows)
+    def fetch(self, index: Tensor) -> Tensor:
+        """The rows of some samples, ``(batch, width)``."""
+        return self.values.index_select(0, index)
+
+    def advance(self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
+        """The rows after a step; a sample that occurs several times moves by the mean of its moves.
+
+        Args:
+            index: ``(batch,)``.
+            rows: as fetched.
+            moves: ``(batch, width)``; 0 for samples that must not move.
+            apply: makes new rows.
+            counted: which samples of the batch may move; ``None`` for all.
+        """
+        new = apply(rows, average_duplicates(index, moves))
+        return Update(new, index, new)
+
+    def commit(self, update: Update) -> None:
+        """Write new rows; where an index occurs twice, its rows are equal."""
+        assert update.index is not None
+        self.values.index_copy_(0, update.index, update.rows.to(self.values.dtype))
 
     def to_(self, device: torch.device) -> None:
         """Move to another device."""
@@ -51,6 +86,26 @@ class DualTable:
     def reset_(self) -> None:
         """Equal weights everywhere."""
         self.values.zero_()
+
+
+class SharedRow(DualTable):
+    """One row that serves all samples and moves by the mean over a batch."""
+
+    shared = True
+
+    def __init__(self, width: int, dtype: torch.dtype) -> None:
+        super().__init__(1, width, dtype)
+
+    def fetch(self, index: Tensor | None) -> Tensor:
+        return self.values
+
+    def advance(self, index: Tensor | None, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
+        count = moves.shape[0] if counted is None else counted.sum().clamp_min(1)
+        new = apply(rows, moves.sum(0, keepdim=True) / count)
+        return Update(new, None, new)
+
+    def commit(self, update: Update) -> None:
+        self.values.copy_(update.rows)
 
 
 def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:
@@ -68,12 +123,11 @@ def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:
                 [2.]])
     """
     ordered, order = index.sort()
-    fresh = torch.ones_like(ordered, dtype=torch.bool)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    if index.device.type == "cpu" and not torch.compiler.is_compiling() and bool(fresh.all()):
+    repeated = ordered[1:] == ordered[:-1]
+    if index.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(repeated.any()):
         return moves
     group = torch.empty_like(order)
-    group[order] = fresh.cumsum(0) - 1
+    group[order] = torch.nn.functional.pad((~repeated).cumsum(0), (1, 0))
     count = torch.zeros_like(group).index_add_(0, group, torch.ones_like(group))
     total = torch.zeros_like(moves).index_add_(0, group, moves)
     return (total / count.clamp_min(1).unsqueeze(1)).index_select(0, group)
