@@ -131,7 +131,7 @@ class Vocabulary:
         """The variables' probabilities ``(batch, variables)``, for a :attr:`plain` vocabulary."""
         parts = []
         for kind, name, columns in self._blocks:
-            value = self._exists(name, bound) if kind == "axis" else self._padded(name, bound).flatten(1)
+            value = self._exists(name, bound) if kind == "axis" else self._padded(name, bound).reshape(bound.batch, -1)
             parts.append(self._pick(kind, name, value.to(bound.dtype), columns))
         return self._arrange(parts)
 
@@ -140,7 +140,7 @@ class Vocabulary:
         sides: tuple[list[Tensor], list[Tensor]] = ([], [])
         for kind, name, columns in self._blocks:
             for side, value in zip(sides, self._logarithms(kind, name, bound)):
-                side.append(self._pick(kind, name, value.flatten(1), columns))
+                side.append(self._pick(kind, name, value.reshape(bound.batch, -1), columns))
         return self._arrange(sides[0]), self._arrange(sides[1])
 
     def _pick(self, kind: str, name: str, value: Tensor, columns: Tensor) -> Tensor:

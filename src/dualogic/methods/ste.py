@@ -87,6 +87,8 @@ class STEProgram(DegreeProgram):
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         seen: dict[int, Tensor] = {}
         violated = self.plan.fold(values, Violated(seen))
+        lone = self.lone.to(violated.device)
+        violated = torch.where(lone & (violated.detach() == 0), 0.0, violated)
         # Without masks every sample has the same number of clauses.
         count = self.plan.fold(self._replaced(values, torch.ones_like if self.plan.masked else _one_sample), count_clauses)
         count = count.clamp_min(1.0)
@@ -94,7 +96,7 @@ class STEProgram(DegreeProgram):
         if not self.method.keep:
             return costs, costs
         kept = self.plan.fold(self._replaced(values, hold), Kept(seen))
-        kept = torch.where(self.lone.to(kept.device) & (violated.detach() != 0), 0.0, kept)
+        kept = torch.where(lone & (violated.detach() != 0), 0.0, kept)
         return costs + self.method.keep * kept / count, costs
 
     def _replaced(self, values: Any, function: Callable[[Tensor], Tensor]) -> Any:
@@ -116,10 +118,10 @@ def hold(miss: Tensor) -> Tensor:
 
 
 class Violated:
-    """Counts violated clauses: a product over each clause's ``1 - b``, then a sum over clauses.
+    """Counts violated clauses: a product over each clause's ``1 - b``, then a sum over clauses; met ones pass no gradient.
 
     Args:
-        seen: collects, for each ``and``, what its operands came to.
+        seen: collects, for each ``and``, which of its operands to count; see :class:`Kept`.
     """
 
     def __init__(self, seen: dict[int, Tensor]) -> None:
@@ -128,8 +130,10 @@ class Violated:
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         if level.operation == "|":
             return (values if mask is None else values.masked_fill(~mask, 1.0)).prod(1)
-        self.seen[level.number] = values.detach()
-        return (values if mask is None else values.masked_fill(~mask, 0.0)).sum(1)
+        met = values.detach() == 0
+        self.seen[level.number] = met
+        # An inner "and" with no violated clause is 0 as well, and has dropped the gradients of its clauses already.
+        return values.masked_fill(met if mask is None else met | ~mask, 0.0).sum(1)
 
 
 class Kept:
@@ -142,7 +146,7 @@ class Kept:
         if level.operation == "&":
             inner = torch.tensor(_inner_conjunctions(level), device=values.device).view(1, -1, *(1,) * (values.dim() - 2))
             # What stands below an inner "and" was chosen there, clause by clause.
-            values = torch.where(inner | (self.seen[level.number] == 0), values, 0.0)
+            values = torch.where(inner | self.seen[level.number], values, 0.0)
         return (values if mask is None else values.masked_fill(~mask, 0.0)).sum(1)
 
 
