@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dualogic import fused
 from dualogic.checkpoint import differences, load_tensors, shorten
 from dualogic.compile.evaluate import autocast_off
 from dualogic.duals.guard import Guard
@@ -93,6 +94,7 @@ class LogicLoss(nn.Module):
         state_dtype = torch.promote_types(dtype, torch.float32)
         self._state: State = self._program.initial_state(state_dtype)
         self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
+        self._weighted = any(value != 1.0 for value in self.weight.values())
         self._guard = Guard(self.rules, self.num_samples)
         self._frozen = 0
         self._validated = False
@@ -123,30 +125,30 @@ class LogicLoss(nn.Module):
         self._validated = self._validated or not compiling
         at_once = bound.device.type == "cpu" and not compiling
         self._check_device(bound.device)
-        index, usable = self._check_index(index, bound.batch, at_once)
+        index = self._check_index(index, bound.batch, at_once)
         updating = self.training and torch.is_grad_enabled() and not self._frozen and bound.batch > 0
         if updating and self.update == "forward" and not compiling:
             _refuse_recomputation()
         with autocast_off(bound.device):
-            losses, costs = self._evaluate(self._program.evaluate(bound), index, usable, updating, at_once)
+            losses, costs = self._evaluate(self._program.evaluate(bound), index, updating, at_once)
         self._last = {"cost": costs.detach(), "loss": losses.detach()}
         if not at_once and not compiling:
             self._guard.poll()
-        per_sample = (losses * self._weights.to(losses.dtype)).sum(1)
+        if self._weighted:
+            losses = losses * self._weights.to(losses.dtype)
         if self.reduction == "none":
-            return per_sample
-        total = per_sample.sum()
+            return losses.sum(1)
+        total = losses.sum()
         return total / max(bound.batch, 1) if self.reduction == "mean" else total
 
-    def _evaluate(
-        self, values: Any, index: Tensor | None, usable: Tensor | None, updating: bool, at_once: bool
-    ) -> tuple[Tensor, Tensor]:
+    def _evaluate(self, values: Any, index: Tensor | None, updating: bool, at_once: bool) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
-        rows = self._rows(index)
+        rows, index, good = self._fetch(index, at_once)
         update: Update | None = None
         finite: Tensor | None = None
         if updating and rows is not None:
-            update, finite = self._move(index, usable, rows, values, at_once)
+            with torch.no_grad():
+                update, finite = self._move(index, good, rows, values, at_once)
         loss_first = self._program.loss_first or self.update == "manual"
         losses, costs = self._program.losses(rows if loss_first or update is None else update.local, self._state, values)
         if update is None:
@@ -159,20 +161,26 @@ class LogicLoss(nn.Module):
         return losses, costs
 
     def _move(
-        self, index: Tensor | None, usable: Tensor | None, rows: Tensor, values: Any, at_once: bool
+        self, index: Tensor | None, good: Tensor | None, rows: Tensor, values: Any, at_once: bool
     ) -> tuple[Update, Tensor | None]:
         """The rows after a step, and which samples have finite costs (``None`` if all do)."""
-        with torch.no_grad():
-            costs, moves = self._program.moves(rows, self._state, values)
-            finite = self._find_finite(costs, values, at_once)
-            counted = finite if usable is None or finite is None else finite & usable
-            if counted is not None:
-                moves = torch.where(counted.unsqueeze(1), moves, 0.0)
+        costs, moves = self._program.moves(rows, self._state, values)
+        if good is not None and index is not None and self._can_fuse(rows, moves):
+            new, finite = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags)
+            return Update(new, index, new), finite
+        found = self._find_finite(costs, values, at_once)
+        counted = found if good is None or found is None else found & good
+        if counted is not None:
+            moves = torch.where(counted.unsqueeze(1), moves, 0.0)
 
-            def apply(rows: Tensor, moves: Tensor) -> Tensor:
-                return self._program.apply_moves(rows, moves, values)
+        def apply(rows: Tensor, moves: Tensor) -> Tensor:
+            return self._program.apply_moves(rows, moves, values)
 
-            return self._table.advance(index, rows, moves, apply, counted), finite  # type: ignore[arg-type]
+        return self._table.advance(index, rows, moves, apply, counted), found  # type: ignore[arg-type]
+
+    def _can_fuse(self, rows: Tensor, moves: Tensor) -> bool:
+        plain = type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
+        return plain and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
 
     def _find_finite(self, costs: Tensor, values: Any, at_once: bool) -> Tensor | None:
         finite = torch.isfinite(costs.detach())
@@ -242,9 +250,9 @@ class LogicLoss(nn.Module):
         if not self._table.shared:
             if index is None:
                 raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
-            index, _ = self._check_index(index, len(torch.as_tensor(index)), checked=True)
+            index = self._check_index(index, len(torch.as_tensor(index)), at_once=True)
         with torch.no_grad():
-            return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))
+            return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))  # type: ignore[arg-type]
 
     def statistics(self) -> dict[str, dict[str, Tensor]]:
         """Means over the latest batch for each rule, as tensors on the device: cost, loss and delta; waits for nothing."""
@@ -270,12 +278,13 @@ class LogicLoss(nn.Module):
 
     # ------------------------------------------------------------------ checks
 
-    def _rows(self, index: Tensor | None) -> Tensor | None:
-        if not self._program.width:
-            return None
-        if index is None and not self._table.shared:
-            return None
-        return self._table.fetch(index)
+    def _fetch(self, index: Tensor | None, at_once: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Rows of the table (``None`` for the optimal duals), a safe index, and which entries of it were in range."""
+        if not self._program.width or (index is None and not self._table.shared):
+            return None, index, None
+        if at_once or index is None:
+            return self._table.fetch(index), index, None  # type: ignore[arg-type]
+        return self._table.fetch_checked(index, self._guard.flags)
 
     def _check_device(self, device: torch.device) -> None:
         if self._table.device != device:
@@ -284,10 +293,10 @@ class LogicLoss(nn.Module):
                 f"the LogicLoss, as on any module"
             )
 
-    def _check_index(self, index: Any, batch: int, checked: bool) -> tuple[Tensor | None, Tensor | None]:
-        """The index as a tensor on the right device, and which entries are in range (``None`` if all are)."""
+    def _check_index(self, index: Any, batch: int, at_once: bool) -> Tensor | None:
+        """The index as a tensor on the right device; its range is checked here only if that needs no waiting."""
         if self._table.shared or not self._program.width:
-            return None, None
+            return None
         if index is None:
             if self.training:
                 raise SampleIndexError(
@@ -295,7 +304,7 @@ class LogicLoss(nn.Module):
                     f"holds {batch} positions in the data set. Use num_samples=None for duals shared by all samples, or call "
                     f".eval() to use the optimal ones"
                 )
-            return None, None
+            return None
         index = torch.as_tensor(index, device=self._table.device)
         if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype is torch.bool:
             raise SampleIndexError(f"index must hold integers; got {index.dtype}")
@@ -303,17 +312,14 @@ class LogicLoss(nn.Module):
             raise SampleIndexError(f"index must have shape ({batch},), one per sample of the batch; got {tuple(index.shape)}")
         index = index.long()
         samples = self._table.samples
-        if checked:
+        if at_once:
             if batch and not (0 <= int(index.min()) and int(index.max()) < samples):
                 wrong = index[(index < 0) | (index >= samples)][0].item()
                 raise SampleIndexError(
                     f"sample index {wrong} is out of range for num_samples={self.num_samples}; indices run from 0 to {samples - 1}. "
                     f"Nothing was changed"
                 )
-            return index, None
-        usable = (index >= 0) & (index < samples)
-        self._guard.note_index(usable)
-        return index.clamp(0, samples - 1), usable
+        return index
 
     def check(self) -> None:
         """Wait for the device and raise an error if a step so far met a bad index or a cost that is not finite.

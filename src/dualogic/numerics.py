@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-_SQRT_HALF = math.sqrt(0.5)
-_INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
+SQRT_HALF = math.sqrt(0.5)
+INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 def negative_log(probability: Tensor) -> Tensor:
@@ -36,12 +36,12 @@ def log_normal_cdf(x: Tensor) -> Tensor:
         >>> log_normal_cdf(torch.tensor([0.0, 1e6])).exp()
         tensor([0.5000, 1.0000])
     """
-    return torch.log1p(-0.5 * torch.erfc(x * _SQRT_HALF))
+    return torch.log1p(-0.5 * torch.erfc(x * SQRT_HALF))
 
 
 def inverse_mills(x: Tensor) -> Tensor:
     """``phi(x) / Phi(x)`` for ``x >= 0``: the derivative of :func:`log_normal_cdf`."""
-    return _INVERSE_SQRT_TWO_PI * torch.exp(-0.5 * x * x) / (1.0 - 0.5 * torch.erfc(x * _SQRT_HALF))
+    return INVERSE_SQRT_TWO_PI * torch.exp(-0.5 * x * x) / (1.0 - 0.5 * torch.erfc(x * SQRT_HALF))
 
 
 def masked_softmax(logits: Tensor, mask: Tensor, dim: int) -> Tensor:

@@ -70,7 +70,7 @@ def test_step_is_the_gradient_that_autograd_finds(name, class_cost):
     with torch.no_grad():
         mixture = Mixture(UPDATE_RULES["softmax"], rows, remember=True)
         costs = plan.fold(values, mixture)
-        moves = steps(plan, mixture, truncated_normal_slope(costs, delta), step)
+        moves = steps(plan, mixture, step * truncated_normal_slope(costs, delta))
     torch.testing.assert_close(moves, step * sign * gradient, rtol=0, atol=1e-10)
     assert moves.abs().max() > 1e-6
 

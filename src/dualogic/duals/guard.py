@@ -37,16 +37,14 @@ class Guard:
         self.flags = self.flags.to(device)
         self._travelling = None
 
-    def note_index(self, usable: Tensor) -> None:
-        """Remember samples whose index is out of range; ``usable`` is ``(batch,)``."""
-        self.flags[0] |= (~usable).any()
-
     def note_costs(self, finite: Tensor) -> None:
         """Remember rules with costs that are not finite; ``finite`` is ``(batch, rules)``."""
         self.flags[1:] |= (~finite).any(0)
 
     def poll(self) -> None:
         """Raise what an earlier step met, if word of it has arrived; start the next message now and then."""
+        if torch.cuda.is_current_stream_capturing():
+            return
         if self._travelling is not None:
             flags, arrived = self._travelling
             if arrived.query():

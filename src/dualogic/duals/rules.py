@@ -22,14 +22,14 @@ class UpdateRule:
         """Weights ``(batch, k, *rest)`` that sum to 1 over the operands that exist."""
         raise NotImplementedError
 
-    def move(self, columns: Tensor, weights: Tensor, gradient: Tensor, step: Tensor | float, mask: Tensor | None) -> Tensor:
+    def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:
         """What to add to the stored columns.
 
         Args:
             columns: as stored.
             weights: as given by :meth:`weights`.
-            gradient: ``u (c - m)``, with the sign of the connective; 0 where ``mask`` is false.
-            step: the step size of one visit.
+            slope: the step size times ``u``, to be broadcast over the operands.
+            centred: ``c - m`` for an ``and``, ``m - c`` for an ``or``; 0 where ``mask`` is false.
             mask: which operands exist.
         """
         raise NotImplementedError
@@ -43,8 +43,8 @@ class SoftmaxStep(UpdateRule):
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         return torch.softmax(columns, 1) if mask is None else numerics.masked_softmax(columns, mask, 1)
 
-    def move(self, columns: Tensor, weights: Tensor, gradient: Tensor, step: Tensor | float, mask: Tensor | None) -> Tensor:
-        return step * weights * gradient
+    def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:
+        return slope * weights * centred
 
 
 class ExponentiatedStep(SoftmaxStep):
@@ -52,8 +52,8 @@ class ExponentiatedStep(SoftmaxStep):
 
     name = "exponentiated"
 
-    def move(self, columns: Tensor, weights: Tensor, gradient: Tensor, step: Tensor | float, mask: Tensor | None) -> Tensor:
-        return step * gradient
+    def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:
+        return slope * centred
 
 
 class ProjectedStep(UpdateRule):
@@ -67,8 +67,8 @@ class ProjectedStep(UpdateRule):
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         return numerics.project_to_simplex(columns + self._equal(columns, mask), 1, mask)
 
-    def move(self, columns: Tensor, weights: Tensor, gradient: Tensor, step: Tensor | float, mask: Tensor | None) -> Tensor:
-        target = numerics.project_to_simplex(weights + step * gradient, 1, mask)
+    def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:
+        target = numerics.project_to_simplex(weights + slope * centred, 1, mask)
         moved = target - self._equal(columns, mask) - columns
         return moved if mask is None else moved.masked_fill(~mask, 0.0)
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from dualogic import fused
 
 Apply = Callable[[Tensor, Tensor], Tensor]
 """Rows and moves to new rows, row by row."""
@@ -61,6 +64,15 @@ class DualTable:
         """The rows of some samples, ``(batch, width)``."""
         return self.values.index_select(0, index)
 
+    def fetch_checked(self, index: Tensor, flags: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """On an accelerator: rows, the index made safe, and which entries are in range; ``flags[0]`` is set if one is not."""
+        if fused.usable(self.values):
+            return fused.fetch_rows(self.values, index, flags)
+        good = (index >= 0) & (index < self.samples)
+        flags[0] |= ~good.all()
+        index = index.clamp(0, self.samples - 1)
+        return self.fetch(index), index, good
+
     def advance(self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
         """The rows after a step; a sample that occurs several times moves by the mean of its moves.
 
@@ -96,10 +108,10 @@ class SharedRow(DualTable):
     def __init__(self, width: int, dtype: torch.dtype) -> None:
         super().__init__(1, width, dtype)
 
-    def fetch(self, index: Tensor | None) -> Tensor:
+    def fetch(self, index: Any) -> Tensor:
         return self.values
 
-    def advance(self, index: Tensor | None, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
+    def advance(self, index: Any, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
         count = moves.shape[0] if counted is None else counted.sum().clamp_min(1)
         new = apply(rows, moves.sum(0, keepdim=True) / count)
         return Update(new, None, new)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from torch import Tensor
 
-from dualogic import numerics
+from dualogic import fused, numerics
 
 
 def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
@@ -25,8 +28,10 @@ def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
         >>> truncated_normal_loss(torch.tensor([0.0, 1.0]), torch.tensor(1.0))
         tensor([-0.6931,  0.3272])
     """
-    ratio = mu / delta
-    return delta.log() + 0.5 * ratio * ratio + numerics.log_normal_cdf(ratio)
+    if delta.requires_grad or not mu.requires_grad or torch.compiler.is_compiling():
+        return _loss(mu, delta)
+    result: Tensor = _LossWithSlope.apply(mu, delta)
+    return result
 
 
 def truncated_normal_slope(mu: Tensor, delta: Tensor) -> Tensor:
@@ -37,5 +42,38 @@ def truncated_normal_slope(mu: Tensor, delta: Tensor) -> Tensor:
         >>> truncated_normal_slope(torch.tensor([0.0, 100.0]), torch.tensor(1.0))
         tensor([  0.7979, 100.0000])
     """
+    if fused.usable(mu) and not mu.requires_grad and not delta.requires_grad:
+        return fused.loss_and_slope(mu, delta)[1]
     ratio = mu / delta
     return (ratio + numerics.inverse_mills(ratio)) / delta
+
+
+def _loss(mu: Tensor, delta: Tensor) -> Tensor:
+    ratio = mu / delta
+    return delta.log() + 0.5 * ratio * ratio + numerics.log_normal_cdf(ratio)
+
+
+class _LossWithSlope(torch.autograd.Function):
+    """The same, with its derivative computed in closed form on the way: a dozen operations fewer per step."""
+
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, delta: Tensor) -> Tensor:
+        if fused.usable(mu):
+            loss, slope = fused.loss_and_slope(mu, delta)
+        else:
+            ratio = mu / delta
+            tail = torch.erfc(ratio * numerics.SQRT_HALF).mul_(-0.5)
+            square = ratio * ratio
+            loss = torch.log1p(tail).add_(square, alpha=0.5).add_(delta.log())
+            density = square.mul_(-0.5).exp_().mul_(numerics.INVERSE_SQRT_TWO_PI)
+            slope = density.div_(tail.add_(1.0)).add_(ratio).div_(delta)
+        ctx.save_for_backward(mu, delta, slope)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        mu, delta, slope = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            # A second derivative is wanted: give one that can be differentiated.
+            slope = truncated_normal_slope(mu, delta)
+        return gradients[0] * slope, None

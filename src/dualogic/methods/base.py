@@ -31,12 +31,14 @@ class Program(abc.ABC):
         width: stored numbers per sample.
         loss_first: compute the loss with the old rows, before they move.
         shared: all samples use one row.
+        additive: ``apply_moves`` is a plain addition, which the fused kernels know.
     """
 
     plan: Plan
     width: int = 0
     loss_first: bool = False
     shared: bool = False
+    additive: bool = False
 
     def initial_state(self, dtype: torch.dtype) -> State:
         """The state that all samples share: ``delta`` and ``steps`` at least."""

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic import fused
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
@@ -74,6 +75,10 @@ class DistributionalProgram(Program):
     def advance(self, state: State, costs: Tensor, finite: Tensor | None) -> State:
         new = super().advance(state, costs, finite)
         old = state["delta"]
+        rule = self.method.delta
+        if finite is not None and fused.usable(costs) and rule in ("mean", "square") and costs.shape[0] <= fused.MAX_BATCH:
+            new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule == "square")
+            return new
         if finite is None:
             counted, count = costs, torch.full((), float(costs.shape[0]), dtype=costs.dtype, device=costs.device)
         else:

@@ -93,6 +93,7 @@ class DualProgram(DistributionalProgram):
         super().__init__(rules, method)
         self.width = self.plan.width
         self.loss_first = method.loss_first
+        self.additive = not self.plan.masked
         self.rule = UPDATE_RULES[method.rule]
 
     def mix(self, rows: Tensor | None, values: Any) -> Tensor:
@@ -106,7 +107,7 @@ class DualProgram(DistributionalProgram):
         if not self.width:
             return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device)
         slope = truncated_normal_slope(costs, state["delta"].to(costs.dtype))
-        moves = steps(self.plan, mixture, slope, self._step(state))
+        moves = steps(self.plan, mixture, self._step(state) * slope)
         if self.plan.masked and not self.shared:
             # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0.
             exists = existing_columns(self.plan, mixture, costs.shape[0])

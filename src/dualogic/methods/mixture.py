@@ -74,17 +74,16 @@ def _equal_weights(values: Tensor, mask: Tensor | None) -> Tensor:
     return mask.to(values.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
 
 
-def steps(plan: Plan, mixture: Mixture, upstream: Tensor, step: Tensor | float) -> Tensor:
-    """The moves of all dual variables, ``(batch, width)``: ``step * u * w * (c - m)`` for softmax logits.
+def steps(plan: Plan, mixture: Mixture, slope: Tensor) -> Tensor:
+    """The moves of all dual variables, ``(batch, width)``: ``slope * w * (c - m)`` for softmax logits.
 
-    ``u`` is the derivative of the loss with respect to the connective's own cost: the loss's slope at the root, times the
-    weights on the way down. No second backward pass is made.
+    On the way down the tree the slope is multiplied by the weights that it passes: it stays the derivative of the loss with
+    respect to the connective's own cost, times the step size. No second backward pass is made.
 
     Args:
         plan: the compiled rules.
         mixture: has folded the plan with ``remember=True``.
-        upstream: the slope of the loss at each rule, ``(batch, rules)``.
-        step: the step size.
+        slope: the step size times the slope of the loss at each rule, ``(batch, rules)``.
     """
     moves: dict[int, Tensor] = {}
 
@@ -94,7 +93,7 @@ def steps(plan: Plan, mixture: Mixture, upstream: Tensor, step: Tensor | float) 
         level = branch.level
         seen = mixture.joined[level.number]  # type: ignore[index]
         if not level.uniform:
-            moves[level.number] = _move(level, seen, mixture.rule, slope, step)
+            moves[level.number] = _move(level, seen, mixture.rule, slope)
         if isinstance(branch, QuantifierBranch):
             if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
                 return
@@ -112,25 +111,26 @@ def steps(plan: Plan, mixture: Mixture, upstream: Tensor, step: Tensor | float) 
             start += count
 
     for branch, places in plan.roots:
-        whole = len(places) == upstream.shape[1]
-        descend(branch, upstream if whole else upstream[:, places])
+        whole = len(places) == slope.shape[1]
+        descend(branch, slope if whole else slope[:, places])
     ordered = [moves[level.number].flatten(1) for level in plan.levels if not level.uniform]
     return ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1)
 
 
-def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, step: Tensor | float) -> Tensor:
-    centred = seen.values - seen.result.unsqueeze(1)
-    gradient = slope.unsqueeze(1) * (centred if level.operation == "&" else -centred)
-    mask = seen.mask
+def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor) -> Tensor:
+    assert seen.columns is not None
+    result = seen.result.unsqueeze(1)
+    centred = seen.values - result if level.operation == "&" else result - seen.values
+    slope, mask, weights = slope.unsqueeze(1), seen.mask, seen.weights
     if mask is not None:
-        gradient = gradient.masked_fill(~mask, 0.0)
-    weights = seen.weights
+        centred = centred.masked_fill(~mask, 0.0)
     if level.shared:
-        dims = tuple(2 + position for position in level.shared)
-        gradient = gradient.sum(dims, keepdim=True)
+        # Entries that share their weights add up their gradients.
+        centred = (slope * centred).sum(tuple(2 + position for position in level.shared), keepdim=True)
+        slope = torch.ones_like(centred[:, :1])
         mask = _shared_mask(level, mask)
-        weights = rule.weights(seen.columns, mask)  # type: ignore[arg-type]
-    move = rule.move(seen.columns, weights, gradient, step, mask)  # type: ignore[arg-type]
+        weights = rule.weights(seen.columns, mask)
+    move = rule.move(seen.columns, weights, slope, centred, mask)
     return level.unfit(move, seen.extent, 0.0) if level.ragged else move
 
 

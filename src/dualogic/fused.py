@@ -1,0 +1,198 @@
+"""Triton kernels for the parts of a step that are many small operations on a GPU.
+
+Each has an eager counterpart that is its reference and its fallback: ``losses.truncated_normal`` for the loss and its slope,
+``duals.table`` for rows, ``losses.delta`` for the scale. Under ``torch.compile`` the eager form is used, which the compiler fuses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+try:
+    import triton
+    import triton.language as tl
+    from triton.language.extra import libdevice
+except ImportError:  # the CPU build of torch has no triton
+    triton = None
+
+MAX_BATCH = 8192
+_BLOCK = 1024
+
+
+def usable(tensor: Tensor) -> bool:
+    """Whether a fused kernel can take this tensor."""
+    return triton is not None and tensor.is_cuda and tensor.numel() > 0 and not torch.compiler.is_compiling()
+
+
+def fetch_rows(table: Tensor, index: Tensor, flags: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of a table, with bad indices flagged and read as row 0.
+
+    Args:
+        table: ``(samples, width)``.
+        index: ``(batch,)`` int64.
+        flags: ``flags[0]`` is set where an index is out of range.
+
+    Returns:
+        The rows ``(batch, width)`` in at least float32, the index with bad entries set to 0, and which entries are good.
+    """
+    batch, width = index.shape[0], table.shape[1]
+    rows = torch.empty(batch, width, device=table.device, dtype=torch.promote_types(table.dtype, torch.float32))
+    clean, good = torch.empty_like(index), torch.empty(batch, dtype=torch.bool, device=table.device)
+    grid = (batch, triton.cdiv(width, _BLOCK))
+    _fetch[grid](
+        table, index, rows, clean, good.view(torch.int8), flags.view(torch.int8), table.shape[0], width, BLOCK=_BLOCK
+    )
+    return rows, clean, good
+
+
+def advance_rows(
+    index: Tensor, good: Tensor, costs: Tensor, rows: Tensor, moves: Tensor, flags: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Rows plus their moves, averaged over the occurrences of a sample; samples without finite costs do not move.
+
+    Args:
+        index: ``(batch,)``.
+        good: which entries of the index are in range.
+        costs: ``(batch, rules)``.
+        rows: ``(batch, width)``.
+        moves: ``(batch, width)``.
+        flags: ``flags[1 + rule]`` is set where a cost is not finite.
+
+    Returns:
+        The new rows, and which samples have finite costs.
+    """
+    batch, width = rows.shape
+    rules = costs.shape[1]
+    new, finite = torch.empty_like(rows), torch.empty(batch, dtype=torch.bool, device=rows.device)
+    block = min(_BLOCK, triton.next_power_of_2(width))
+    _advance[(batch, triton.cdiv(width, block))](
+        index,
+        good.view(torch.int8),
+        costs.contiguous(),
+        rows,
+        moves.contiguous(),
+        new,
+        finite.view(torch.int8),
+        flags.view(torch.int8),
+        batch,
+        width,
+        rules,
+        BATCH=triton.next_power_of_2(batch),
+        RULES=triton.next_power_of_2(rules),
+        BLOCK=block,
+    )
+    return new, finite
+
+
+def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """The truncated-normal loss and its derivative with respect to ``mu``, in one pass."""
+    mu = mu.contiguous()
+    scale = delta.expand(mu.shape[-1:]).contiguous() if mu.dim() else delta.reshape(1)
+    loss, slope = torch.empty_like(mu), torch.empty_like(mu)
+    count = mu.numel()
+    _loss_and_slope[(triton.cdiv(count, 256),)](mu, scale, loss, slope, count, scale.numel(), BLOCK=256)
+    return loss, slope
+
+
+def next_delta(costs: Tensor, finite: Tensor, delta: Tensor, floor: float, ceiling: float, squared: bool) -> Tensor:
+    """``sqrt(mean(mu))`` or ``sqrt(mean(mu^2))`` over samples with finite costs, within bounds; unchanged if there is none."""
+    batch, rules = costs.shape
+    new = torch.empty_like(delta)
+    _delta[(rules,)](
+        costs.contiguous(),
+        finite.view(torch.int8),
+        delta,
+        new,
+        batch,
+        rules,
+        floor,
+        ceiling,
+        SQUARED=squared,
+        BATCH=triton.next_power_of_2(batch),
+    )
+    return new
+
+
+def _jit(function: Any) -> Any:
+    return function if triton is None else triton.jit(function)
+
+
+@_jit
+def _fetch(table, index, rows, clean, good, flags, samples, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, N803
+    sample, block = tl.program_id(0), tl.program_id(1)
+    position = tl.load(index + sample)
+    inside = (position >= 0) & (position < samples)
+    position = tl.where(inside, position, 0)
+    columns = block * BLOCK + tl.arange(0, BLOCK)
+    mask = columns < width
+    row = tl.load(table + position * width + columns, mask=mask)
+    tl.store(rows + sample.to(tl.int64) * width + columns, row.to(rows.dtype.element_ty), mask=mask)
+    if block == 0:
+        tl.store(clean + sample, position)
+        tl.store(good + sample, inside.to(tl.int8))
+        if position != tl.load(index + sample):
+            tl.store(flags, 1)
+
+
+@_jit
+def _advance(  # type: ignore[no-untyped-def] # noqa: ANN001
+    index, good, costs, rows, moves, new, finite, flags, batch, width, rules,
+    BATCH: tl.constexpr, RULES: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
+):
+    sample, block = tl.program_id(0), tl.program_id(1)
+    others = tl.arange(0, BATCH)
+    own = tl.load(index + sample)
+    occurrences = tl.sum((tl.load(index + others, mask=others < batch, other=-1) == own).to(tl.int32))
+    columns = block * BLOCK + tl.arange(0, BLOCK)
+    mask = columns < width
+    numbers = tl.arange(0, RULES)
+    mine = tl.load(costs + sample.to(tl.int64) * rules + numbers, mask=numbers < rules, other=0.0)
+    bad = (mine != mine) | (tl.abs(mine) == float("inf"))
+    fine = tl.sum(bad.to(tl.int32)) == 0
+    if block == 0:
+        tl.store(finite + sample, fine.to(tl.int8))
+        tl.store(flags + 1 + numbers, bad.to(tl.int8), mask=bad & (numbers < rules))
+    total = tl.zeros((BLOCK,), dtype=new.dtype.element_ty)
+    if occurrences == 1:
+        counts = fine & (tl.load(good + sample) != 0)
+        total += tl.load(moves + sample.to(tl.int64) * width + columns, mask=mask & counts, other=0.0)
+    else:
+        for other in range(batch):
+            if tl.load(index + other) == own:
+                theirs = tl.load(costs + other * rules + numbers, mask=numbers < rules, other=0.0)
+                wrong = tl.sum(((theirs != theirs) | (tl.abs(theirs) == float("inf"))).to(tl.int32))
+                counts = (wrong == 0) & (tl.load(good + other) != 0)
+                total += tl.load(moves + tl.cast(other, tl.int64) * width + columns, mask=mask & counts, other=0.0)
+    row = tl.load(rows + sample.to(tl.int64) * width + columns, mask=mask)
+    tl.store(new + sample.to(tl.int64) * width + columns, row + total / occurrences, mask=mask)
+
+
+@_jit
+def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, N803
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = place < count
+    scale = tl.load(delta + place % rules, mask=mask, other=1.0)
+    ratio = tl.load(mu + place, mask=mask, other=0.0) / scale
+    tail = -0.5 * libdevice.erfc(ratio * 0.7071067811865476)
+    density = 0.3989422804014327 * tl.exp(-0.5 * ratio * ratio)
+    tl.store(loss + place, tl.log(scale) + 0.5 * ratio * ratio + libdevice.log1p(tail), mask=mask)
+    tl.store(slope + place, (ratio + density / (1.0 + tail)) / scale, mask=mask)
+
+
+@_jit
+def _delta(  # type: ignore[no-untyped-def] # noqa: ANN001
+    costs, finite, delta, new, batch, rules, floor, ceiling, SQUARED: tl.constexpr, BATCH: tl.constexpr  # noqa: N803
+):
+    rule = tl.program_id(0)
+    samples = tl.arange(0, BATCH)
+    counts = (tl.load(finite + samples, mask=samples < batch, other=0) != 0) & (samples < batch)
+    cost = tl.load(costs + samples * rules + rule, mask=counts, other=0.0)
+    if SQUARED:
+        cost = cost * cost
+    count = tl.sum(counts.to(tl.int32))
+    mean = tl.sum(cost) / tl.maximum(count, 1)
+    bounded = tl.minimum(tl.maximum(tl.sqrt(mean), floor), ceiling)
+    tl.store(new + rule, tl.where(count > 0, bounded, tl.load(delta + rule)))

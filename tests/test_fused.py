@@ -1,0 +1,206 @@
+"""On a GPU: fused kernels against their eager references, no synchronisation, graphs and compilation.
+
+Skipped without CUDA; run on a GPU machine with ``python -m pytest tests/test_fused.py``.
+"""
+
+import math
+import warnings
+
+import pytest
+import torch
+
+import dualogic as dl
+from dualogic import fused
+from dualogic.duals.table import average_duplicates
+from dualogic.losses import DELTA_RULES
+from dualogic.losses.truncated_normal import _loss, truncated_normal_loss
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+X, Y = dl.var("x", 6), dl.var("y")
+F = dl.categorical("f", 7, input="logits")
+N = dl.axis("n", max=5)
+Z, VALID = dl.var("z", N), dl.mask("valid", N)
+RULES = {
+    "flat": (X[0] <= 0) | (X[1] <= 0.2) | (Y >= 0.9),
+    "class": (F == 1) >> (F.isin([2, 3]) | (X[2] <= 0.1)),
+    "all": ((X == 0) | (X == 1)).all(),
+}
+RAGGED = {"ragged": ((Z <= 0.1) | (Z >= 0.8)).all(where=VALID)}
+
+
+def batch(step, samples, device):
+    generator = torch.Generator().manual_seed(step)
+    size = 16
+    index = torch.randint(0, samples, (size,), generator=generator)
+    values = {
+        "x": torch.rand(size, 6, generator=generator),
+        "y": torch.rand(size, generator=generator),
+        "f": torch.randn(size, 7, generator=generator),
+    }
+    return index.to(device), {name: value.to(device).requires_grad_() for name, value in values.items()}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_fetched_rows(dtype):
+    table = torch.randn(50, 1500, device="cuda").to(dtype)
+    index = torch.tensor([3, 49, -1, 50, 0, 3], device="cuda")
+    flags = torch.zeros(2, dtype=torch.bool, device="cuda")
+    rows, clean, good = fused.fetch_rows(table, index, flags)
+    assert clean.tolist() == [3, 49, 0, 0, 0, 3]
+    assert good.tolist() == [True, True, False, False, True, True]
+    assert flags.tolist() == [True, False]
+    assert torch.equal(rows, table[clean].to(rows.dtype))
+
+
+@pytest.mark.parametrize("width", [1, 60, 3000])
+def test_advanced_rows(width):
+    size, rules = 40, 3
+    index = torch.randint(0, 12, (size,), device="cuda")
+    good = torch.rand(size, device="cuda") > 0.1
+    costs = torch.rand(size, rules, device="cuda")
+    costs[5, 1], costs[9, 2] = math.nan, math.inf
+    rows = torch.randn(12, width, device="cuda")[index]
+    moves = torch.randn(size, width, device="cuda")
+    moves[5], moves[9] = math.nan, math.inf
+    flags = torch.zeros(1 + rules, dtype=torch.bool, device="cuda")
+    new, finite = fused.advance_rows(index, good, costs, rows, moves, flags)
+    expected_finite = torch.isfinite(costs).all(1)
+    counted = expected_finite & good
+    expected = rows + average_duplicates(index, torch.where(counted.unsqueeze(1), moves, 0.0))
+    assert torch.equal(finite, expected_finite)
+    assert flags.tolist() == [False, False, True, True]
+    torch.testing.assert_close(new, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_loss_slope_and_delta(dtype):
+    mu = torch.rand(300, 4, device="cuda", dtype=dtype) * torch.tensor([1e-6, 0.1, 3.0, 1e5], device="cuda", dtype=dtype)
+    delta = torch.tensor([1e-4, 0.1, 1.0, 2.0], device="cuda", dtype=dtype)
+    leaf = mu.clone().requires_grad_()
+    expected = _loss(leaf, delta)
+    (slope,) = torch.autograd.grad(expected.sum(), leaf)
+    loss, fast = fused.loss_and_slope(mu, delta)
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(fast, slope)
+    (again,) = torch.autograd.grad(truncated_normal_loss(leaf, delta).sum(), leaf)
+    torch.testing.assert_close(again, slope)
+    finite = torch.rand(300, device="cuda") > 0.5
+    count = finite.sum().to(dtype)
+    for name, squared in (("mean", False), ("square", True)):
+        reference = DELTA_RULES[name](mu * finite.unsqueeze(1), count).clamp(0.2, 10.0)
+        torch.testing.assert_close(fused.next_delta(mu, finite, delta, 0.2, 10.0, squared), reference)
+    assert torch.equal(fused.next_delta(mu, torch.zeros_like(finite), delta, 0.2, 10.0, False), delta)
+
+
+@pytest.mark.parametrize("options", [{}, {"rule": "exponentiated"}, {"rule": "projected", "delta": "exact"}, {"delta": "square"}], ids=str)
+def test_training_on_a_gpu_equals_training_on_a_cpu(options):
+    method = dl.methods.Dual(**options)
+    there, here = (dl.LogicLoss(RULES, num_samples=20, method=method) for _ in range(2))
+    there.to("cuda")
+    for step in range(12):
+        losses, gradients = [], []
+        for logic, device in ((there, "cuda"), (here, "cpu")):
+            index, values = batch(step, 20, device)
+            loss = logic(index, **values)
+            loss.backward()
+            losses.append(loss.cpu())
+            gradients.append(values["f"].grad.cpu())
+        torch.testing.assert_close(losses[0], losses[1], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(there.state_dict()["table"].cpu(), here.state_dict()["table"], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(there.delta.cpu(), here.delta, rtol=1e-4, atol=1e-5)
+
+
+def test_ragged_training_on_a_gpu_equals_training_on_a_cpu():
+    there, here = (dl.LogicLoss(RAGGED, num_samples=4) for _ in range(2))
+    there.to("cuda")
+    for step in range(6):
+        generator = torch.Generator().manual_seed(step)
+        value = torch.rand(3, 4, generator=generator)
+        mask = torch.arange(4) < torch.tensor([[4], [2], [1]])
+        for logic, device in ((there, "cuda"), (here, "cpu")):
+            logic(torch.tensor([0, 3, 2]).to(device), z=value.to(device).requires_grad_(), valid=mask.to(device))
+    torch.testing.assert_close(there.state_dict()["table"].cpu(), here.state_dict()["table"], rtol=1e-4, atol=1e-5)
+
+
+def test_no_synchronisation_and_problems_are_reported_later():
+    logic = dl.LogicLoss(RULES, num_samples=20).to("cuda")
+    batches = [batch(step, 20, "cuda") for step in range(40)]
+    for index, values in batches[:3]:
+        logic(index, **values).backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        for index, values in batches[3:]:
+            logic(index, **values).backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    before = logic.state_dict()["table"].clone()
+    index, values = batches[0]
+    with torch.no_grad():
+        values["y"][0] = math.nan
+        values["x"][0] = math.nan
+    logic(torch.full_like(index, 77), **values)
+    with pytest.raises(dl.errors.DualogicError, match="a recent batch had"):
+        logic.check()
+    logic.check()
+    assert torch.equal(logic.state_dict()["table"], before)
+    assert torch.isfinite(logic.delta).all()
+
+
+def test_a_captured_step_equals_an_eager_one():
+    graphed, eager = (dl.LogicLoss(RULES, num_samples=20).to("cuda") for _ in range(2))
+    batches = [batch(step, 20, "cuda") for step in range(10)]
+    static_index, static = batches[0][0].clone(), {name: value.detach().clone().requires_grad_() for name, value in batches[0][1].items()}
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            graphed(static_index, **static).backward()
+    torch.cuda.current_stream().wait_stream(side)
+    graphed.reset_()
+    for value in static.values():
+        value.grad = None
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = graphed(static_index, **static)
+        loss.backward()
+    graphed.reset_()
+    for index, values in batches:
+        static_index.copy_(index)
+        with torch.no_grad():
+            for name, value in values.items():
+                static[name].copy_(value)
+        graph.replay()
+        torch.testing.assert_close(loss, eager(index, **values))
+    torch.testing.assert_close(graphed.state_dict()["table"], eager.state_dict()["table"])
+    torch.testing.assert_close(graphed.delta, eager.delta)
+
+
+def test_a_thousand_compiled_steps():
+    """No graph break, no recompilation, no synchronisation; the same duals as eager."""
+    torch._dynamo.reset()
+    compiled_logic, eager = (dl.LogicLoss(RULES, num_samples=20).to("cuda") for _ in range(2))
+    compiled = torch.compile(compiled_logic, fullgraph=True)
+    batches = [batch(step, 20, "cuda") for step in range(50)]
+    for index, values in batches[:5]:
+        compiled(index, **values).backward()
+    counters = torch._dynamo.utils.counters
+    frames, breaks = dict(counters["frames"]), dict(counters["graph_break"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        for step in range(5, 1000):
+            index, values = batches[step % 50]
+            compiled(index, **values).backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert dict(counters["frames"]) == frames
+    assert dict(counters["graph_break"]) == breaks == {}
+    compiled_logic.reset_()
+    for index, values in batches[:20]:
+        torch.testing.assert_close(compiled(index, **values), eager(index, **values), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(compiled_logic.state_dict()["table"], eager.state_dict()["table"], rtol=1e-4, atol=1e-5)
