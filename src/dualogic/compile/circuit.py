@@ -97,6 +97,8 @@ class Circuit:
             positive: logarithms of the weights of the variables, ``(batch, variables)``; finite.
             negative: those of their negations.
         """
+        if self.flat:
+            return self._sum(positive, negative)
         result: Tensor = _Evaluate.apply(self, positive, negative)  # type: ignore[no-untyped-call]
         return result
 
@@ -216,11 +218,26 @@ class Circuit:
                 source = values.index_select(0, rows) if group.part is None else parts[group.part]
                 values.narrow(0, group.start, group.nodes).copy_(self._join(group, source, keep))
             result = values.index_select(0, index.roots).t()
+        return self._multiply(result, positive, negative, index)
+
+    def _multiply(self, result: Tensor, positive: Tensor, negative: Tensor, index: _Constants) -> Tensor:
+        """The roots times what scales them."""
         for side, variables in zip((positive, negative), index.scale):
             if variables.numel():
                 chosen = side if variables.numel() == self.count else side.index_select(1, variables)
                 result = result + chosen.sum(1, keepdim=True)
         return result
+
+    def _sum(self, positive: Tensor, negative: Tensor) -> Tensor:
+        """A flat circuit: nothing is gathered or scattered, so torch's own derivatives are the fastest."""
+        index = self.constants(positive.device)
+        group, part, variables = self.groups[0], self.parts[0], index.parts[0]
+        sides = [side if variables is None else side.index_select(1, variables) for side in (positive, negative)]
+        terms = _weigh(sides[0], sides[1], part.rise, part.fall)
+        if group.nodes > 1 or group.factors > 1:
+            terms = terms.unflatten(1, (group.nodes, group.terms, group.factors)).sum(3)
+            return self._multiply(terms.logsumexp(2), positive, negative, index)
+        return self._multiply(terms.logsumexp(1, keepdim=True), positive, negative, index)
 
     @staticmethod
     def _join(group: Group, source: Tensor, keep: list[Any] | None) -> Tensor:
@@ -229,26 +246,20 @@ class Circuit:
         terms = source.view(shape).sum(2) if group.factors > 1 else source.view(*shape[:2], shape[3])
         if group.terms == 1:
             return terms.squeeze(1)
+        if keep is None:
+            return terms.logsumexp(1)
         top = terms.amax(1, keepdim=True)
         shares = (terms - top).exp_()
         total = shares.sum(1, keepdim=True)
-        if keep is not None:
-            keep.append(shares.div_(total))
+        keep.append(shares.div_(total))
         return (top + total.log_()).squeeze(1)
 
     def _leaves(self, positive: Tensor, negative: Tensor, index: _Constants, values: Tensor | None) -> list[Tensor]:
         """The values of each part's leaves, ``(leaves, batch)``; stored as rows where single ones are read."""
         parts = []
         for part, variables in zip(self.parts, index.parts):
-            sides = [
-                side.t() if variables is None else side.t().index_select(0, variables)
-                for side, factor in ((positive, part.rise), (negative, part.fall))
-                if factor
-            ]
-            if len(sides) == 2:
-                value = sides[0] - sides[1] if part.rise > 0 else sides[1] - sides[0]
-            else:
-                value = sides[0] if part.rise + part.fall > 0 else -sides[0]
+            sides = [side.t() if variables is None else side.t().index_select(0, variables) for side in (positive, negative)]
+            value = _weigh(sides[0], sides[1], part.rise, part.fall)
             if part.stored and values is not None:
                 values.narrow(0, part.start, part.length).copy_(value)
             parts.append(value)
@@ -309,6 +320,14 @@ class Circuit:
         if variables.numel() == self.count:
             return result + slope
         return result.index_add(1, variables, slope.expand(-1, variables.numel()))
+
+
+def _weigh(positive: Tensor, negative: Tensor, rise: float, fall: float) -> Tensor:
+    """``rise * positive + fall * negative`` for factors of -1, 0 and 1."""
+    if rise and fall:
+        return positive - negative if rise > 0 else negative - positive
+    chosen = positive if rise else negative
+    return chosen if rise + fall > 0 else -chosen
 
 
 def _batches(nodes: list[int], terms: dict[int, list[tuple[int, ...]]]) -> list[list[int]]:
