@@ -247,6 +247,8 @@ class LogicLoss(nn.Module):
             A mapping from paths to weights ``(batch, ..., k)`` that sum to 1. A path is the rule's name (``"rule"`` for a lone
             formula) followed by operand positions in its negation normal form, as in ``"rule/0"``.
         """
+        if not self._program.width:
+            return {}
         if not self._table.shared:
             if index is None:
                 raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
