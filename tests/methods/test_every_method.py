@@ -177,6 +177,14 @@ def test_frozen_and_eval_leave_the_state_alone(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_weights_of_connectives(method):
+    """Only ``dual`` has weights to show; asking is never an error."""
+    logic = make(method, "classes")
+    step(logic, "classes")
+    assert set(logic.weights(torch.arange(6))) == ({"rule"} if method == "dual" else set())
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_shared_state(method):
     logic = dl.LogicLoss(RULES["classes"], method=method)
     tensors = bind("classes")
@@ -264,3 +272,17 @@ def test_the_registry_holds_the_public_names():
 def test_an_unknown_method_is_refused_with_the_choices():
     with pytest.raises(OptionError, match="'semantic'"):
         dl.LogicLoss(RULES["classes"], method="semantics")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile's own doing
+@pytest.mark.parametrize("method", METHODS)
+def test_compiles_into_one_graph(method):
+    """``torch.compile`` finds nothing to break at, and gives the same loss and gradient."""
+    torch._dynamo.reset()
+    tensors = bind("classes")
+    plain, compiled = make(method, "classes"), torch.compile(make(method, "classes"), backend="aot_eager", fullgraph=True)
+    losses = [logic(torch.arange(6), **tensors) for logic in (plain, compiled)]
+    torch.testing.assert_close(*losses)
+    for one, two in zip(*(torch.autograd.grad(loss, list(tensors.values())) for loss in losses)):
+        torch.testing.assert_close(one, two)
