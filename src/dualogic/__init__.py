@@ -10,6 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dualogic import errors, methods
+from dualogic.duals.amortised import Amortised
+from dualogic.duals.mapped import Mapped
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
 from dualogic.formula.connective import And, AtMost, ExactlyOne, Formula, Iff, Implies, Not, Or, Xor, level
 from dualogic.formula.function import apply
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Amortised",
     "And",
     "AtMost",
     "ExactlyOne",
@@ -31,6 +34,7 @@ __all__ = [
     "Iff",
     "Implies",
     "LogicLoss",
+    "Mapped",
     "Not",
     "Or",
     "Xor",

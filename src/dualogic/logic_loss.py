@@ -53,7 +53,9 @@ class LogicLoss(nn.Module):
         dtype: of the stored dual variables: ``torch.float32``, or ``torch.bfloat16`` for half the memory (rounded
             stochastically, so that small steps are not lost; see :mod:`dualogic.duals.rounding`).
         process_group: reserved for training in several processes.
-        table: where they are held; see :func:`dualogic.duals.factory.make_table`.
+        table: where they are held: ``"device"``; ``"host"``, in host memory, of which a batch's rows visit the device;
+            ``"mapped"`` or ``dl.Mapped(path)``, in a file; or ``dl.Amortised(features=...)``, a network that takes features for
+            an index. A table takes ``num_samples * width * dtype.itemsize`` bytes, which ``repr`` shows.
 
     Example:
         >>> import dualogic as dl, torch
@@ -294,9 +296,8 @@ class LogicLoss(nn.Module):
         names = list(self.rules)
         shown = ", ".join(f"{name}: {shorten(str(self.rules[name]))}" for name in names[:3])
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        owner = "shared by all samples" if self.num_samples is None else f"for each of {self.num_samples} samples"
         bytes_taken = f" ({self.memory()})" if self._program.width else ""
-        return f"{shown}{more}; method={self.method.name}, {self._program.width} dual variables {owner}{bytes_taken}"
+        return f"{shown}{more}; method={self.method.name}, {self._program.width} dual variables {self._table.owner}{bytes_taken}"
 
     # ------------------------------------------------------------------ checks
 

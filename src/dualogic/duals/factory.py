@@ -6,25 +6,43 @@ from typing import Any
 
 import torch
 
+from dualogic.duals.amortised import Amortised, AmortisedTable
+from dualogic.duals.host import HostTable
+from dualogic.duals.mapped import Mapped, MappedTable
 from dualogic.duals.table import DualTable, SharedRow
 from dualogic.errors import OptionError
 
-PLACES = ("device",)
+PLACES = ("device", "host", "mapped")
 
 
 def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype) -> DualTable:
     """The table that holds the dual variables.
 
     Args:
-        choice: a name out of ``PLACES``.
-        samples: the number of training samples; ``None`` for one row that serves all.
+        choice: ``"device"``, ``"host"``, ``"mapped"``, a :class:`~dualogic.duals.mapped.Mapped` or an
+            :class:`~dualogic.duals.amortised.Amortised`.
+        samples: the number of training samples; ``None`` for one row that serves all, or for a network.
         width: dual variables per sample.
         dtype: of the storage.
+
+    Example:
+        >>> import torch
+        >>> make_table("host", 3, 2, torch.float32).values.shape
+        torch.Size([3, 2])
     """
-    if not isinstance(choice, str) or choice not in PLACES:
-        raise OptionError(f"table must be one of {', '.join(map(repr, PLACES))}; got {choice!r}")
+    if isinstance(choice, Amortised):
+        if samples is not None:
+            raise OptionError(f"table={choice!r} keeps nothing per sample; leave num_samples out (got {samples})")
+        return AmortisedTable(width, dtype, choice)
+    if not isinstance(choice, Mapped) and choice not in PLACES:
+        names = ", ".join(map(repr, PLACES))
+        raise OptionError(f"table must be one of {names}, dl.Mapped(...) or dl.Amortised(...); got {choice!r}")
     if samples is None:
         if choice != "device":
             raise OptionError(f"table={choice!r} keeps a row for each training sample; give num_samples, or leave table out")
         return SharedRow(width, dtype)
+    if choice == "host":
+        return HostTable(samples, width, dtype)
+    if choice == "mapped" or isinstance(choice, Mapped):
+        return MappedTable(samples, width, dtype, choice if isinstance(choice, Mapped) else Mapped())
     return DualTable(samples, width, dtype)

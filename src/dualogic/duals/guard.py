@@ -66,15 +66,17 @@ class Guard:
         if not bool(flags.any()):
             return
         self.flags.zero_()
+        if flags[0] and self.samples is None:
+            raise SampleIndexError("a recent batch had features that are not finite; those samples did not move the network")
         if flags[0]:
             raise SampleIndexError(
                 f"a recent batch had a sample index outside of 0 to {(self.samples or 1) - 1} (num_samples={self.samples}); the "
                 f"duals of that sample were not changed"
             )
-        name, formula = [item for item, bad in zip(self.rules.items(), flags[1:].tolist()) if bad][0]
+        name, formula = next(item for item, bad in zip(self.rules.items(), flags[1:].tolist()) if bad)
         raise NonFiniteError(
-            f"a recent batch had an infinite or NaN cost for rule {name!r}: {str(formula)[:200]}; the duals of those samples were "
-            f"not changed. Run the batch on a CPU to have the sub-formula named"
+            f"a recent batch had an infinite or NaN cost for rule {name!r}: {str(formula)[:200]}; the duals of those samples "
+            f"were not changed. Run the batch on a CPU to have the sub-formula named"
         )
 
     def __getstate__(self) -> dict[str, Any]:

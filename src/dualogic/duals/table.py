@@ -92,8 +92,10 @@ class DualTable:
         """The rows of some samples, ``(batch, width)``."""
         return self.values.index_select(0, index)
 
-    def fetch_checked(self, index: Tensor, flags: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """On an accelerator: rows, the index made safe, and which entries are in range; ``flags[0]`` is set if one is not."""
+    def fetch_checked(self, index: Tensor, flags: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """On an accelerator: rows, the index made safe, and which entries are in range (``None`` if :meth:`check_index` has seen
+        to it); ``flags[0]`` is set if one is not.
+        """
         if fused.usable(self.values):
             return fused.fetch_rows(self.values, index, flags)
         good = (index >= 0) & (index < self.samples)
@@ -145,6 +147,11 @@ class DualTable:
         per_sample = 0 if self.shared else self.width * self.values.element_size()
         dtype = str(self.values.dtype).removeprefix("torch.")
         return Memory(per_sample, self.samples * self.width * self.values.element_size(), f"{dtype} {self.place}")
+
+    @property
+    def owner(self) -> str:
+        """Whose the dual variables are, in words."""
+        return "shared by all samples" if self.shared else f"for each of {self.samples} samples"
 
     @property
     def place(self) -> str:
@@ -213,6 +220,7 @@ def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:
         return moves
     group = torch.empty_like(order)
     group[order] = torch.nn.functional.pad((~repeated).cumsum(0), (1, 0))
+    group = group.to(moves.device, non_blocking=True)  # the index of a table in host memory is there too
     count = torch.zeros_like(group).index_add_(0, group, torch.ones_like(group))
     total = torch.zeros_like(moves).index_add_(0, group, moves)
     return (total / count.clamp_min(1).unsqueeze(1)).index_select(0, group)

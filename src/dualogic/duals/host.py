@@ -1,0 +1,216 @@
+"""A table in host memory, of which only the batch's rows visit the device.
+
+Reading takes three steps: rows are gathered into pinned memory by a thread, copied on a side stream, and waited for by the
+device alone. Writing takes them back: the new rows are copied to the host on the side stream, and put in their places once
+they have arrived. Until then, whoever reads one of these rows gets it from the copy that is still on the device, so that a row
+always has its newest value, however early it was prefetched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.duals.link import Link
+from dualogic.duals.memory import lazy_zeros
+from dualogic.duals.rounding import to_storage
+from dualogic.duals.table import DualTable, Update, as_index, check_range
+
+MOST_AHEAD = 8
+MOST_ON_THE_WAY = 8
+CPU = torch.device("cpu")
+
+
+@dataclasses.dataclass(eq=False)
+class Read:
+    """Rows on their way to the device.
+
+    Attributes:
+        index: which, on the host.
+        seen: the number of the first write that the gathered rows may lack.
+        result: gives the rows on the device and the event of their copy.
+    """
+
+    index: Tensor
+    seen: int
+    result: Callable[[], tuple[Tensor, Any]]
+
+
+@dataclasses.dataclass(eq=False)
+class Write:
+    """Rows on their way to the host.
+
+    Attributes:
+        number: counts writes.
+        index: which, on the host.
+        rows: on the device, as stored.
+        staged: on the host, valid once ``arrived``; ``None`` once they are in their places.
+        arrived: the event of the copy.
+    """
+
+    number: int
+    index: Tensor
+    rows: Tensor
+    staged: Tensor | None
+    arrived: Any
+
+    def forward_to(self, index: Tensor, rows: Tensor) -> Tensor:
+        """``rows`` of the samples ``index``, with those that this write changed replaced."""
+        ordered, order = self.index.sort()
+        place = torch.searchsorted(ordered, index).clamp_max_(ordered.shape[0] - 1)
+        hit = (ordered[place] == index).nonzero().flatten()
+        if not hit.shape[0]:
+            return rows
+        source = order[place[hit]].to(rows.device, non_blocking=True)
+        return rows.index_copy(0, hit.to(rows.device, non_blocking=True), self.rows.index_select(0, source))
+
+
+class HostTable(DualTable):
+    """A ``(samples, width)`` tensor in host memory that serves steps on a device.
+
+    A step needs no synchronisation if its index is on the host, as a data loader gives it; an index on the device is read back
+    first. The table itself is ordinary memory that is taken up row by row; what is pinned is a batch's rows on their way.
+
+    Args:
+        samples: the number of rows.
+        width: dual variables per sample.
+        dtype: of the storage.
+
+    Example:
+        >>> import torch
+        >>> table = HostTable(5, 2, torch.float32)
+        >>> table.prefetch(torch.tensor([3, 1]))
+        >>> update = Update(torch.ones(1, 2), torch.tensor([3]), torch.ones(1, 2))
+        >>> table.commit(update, torch.tensor(0))
+        >>> table.fetch(torch.tensor([3, 1]))
+        tensor([[1., 1.],
+                [0., 0.]])
+    """
+
+    def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
+        self.samples = samples
+        self.values = self._allocate(samples, width, dtype)
+        self._connect(torch.get_default_device())
+
+    def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:
+        with CPU:
+            return lazy_zeros(samples, width, dtype)
+
+    def _connect(self, device: torch.device) -> None:
+        self._link = Link(device)
+        self._reads: list[Read] = []
+        self._writes: list[Write] = []
+        self._written = 0
+        self._reader: ThreadPoolExecutor | None = None
+
+    @property
+    def device(self) -> torch.device:
+        return self._link.device
+
+    @property
+    def place(self) -> str:
+        return f"in host memory, for {self.device}"
+
+    def check_index(self, index: Any, batch: int, at_once: bool) -> Tensor:
+        found = as_index(index, CPU, batch)
+        check_range(found, self.samples)
+        return found
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def prefetch(self, index: Tensor) -> None:
+        """Start bringing rows to the device; :meth:`fetch` of the same index then waits for less.
+
+        Args:
+            index: ``(batch,)`` on the host. At most 8 batches are kept in advance; older ones are forgotten.
+        """
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(1, "dualogic-prefetch")
+        self._drain(MOST_ON_THE_WAY)
+        index = index.clone()
+        future = self._reader.submit(self._read, self._link, index)
+        self._reads = [*self._reads[1 - MOST_AHEAD :], Read(index, self._first_missing(), future.result)]
+
+    def _read(self, link: Link, index: Tensor) -> tuple[Tensor, Any]:
+        with torch.inference_mode(False), torch.no_grad():
+            return link.send(link.stage(self.values, index))
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def fetch(self, index: Tensor) -> Tensor:
+        index = index.cpu()
+        read = next((read for read in self._reads if torch.equal(read.index, index)), None)
+        if read is None:
+            self._drain(MOST_ON_THE_WAY)
+            seen, result = self._first_missing(), self._read(self._link, index)
+        else:
+            self._reads.remove(read)
+            seen, result = read.seen, read.result()
+        rows = self._link.receive(*result)
+        for write in self._writes:
+            if write.number >= seen:
+                rows = write.forward_to(index, rows)
+        return rows
+
+    def fetch_checked(self, index: Tensor, flags: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        # The index is on the host, so it has been checked.
+        return self.fetch(index), index, None
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def commit(self, update: Update, step: Tensor) -> None:
+        assert update.index is not None
+        index = update.index.to(update.rows.device, non_blocking=True)
+        rows = to_storage(update.rows, self.values.dtype, step, index)
+        # The user may reuse the index's memory before the rows have arrived.
+        staged, arrived = self._link.bring_back(rows)
+        self._writes.append(Write(self._written, update.index.to(CPU, copy=True), rows, staged, arrived))
+        self._written += 1
+        self._drain(MOST_ON_THE_WAY)
+
+    def _first_missing(self) -> int:
+        return next((write.number for write in self._writes if write.staged is not None), self._written)
+
+    def _drain(self, most: int) -> None:
+        """Put rows that have arrived in their places, oldest first; wait until at most ``most`` writes are on their way."""
+        waiting = [write for write in self._writes if write.staged is not None]
+        for position, write in enumerate(waiting):
+            if not write.arrived.query():
+                if len(waiting) - position <= most:
+                    break
+                write.arrived.synchronize()
+            self.values.index_copy_(0, write.index, write.staged)  # type: ignore[arg-type]
+            write.staged = None
+        # A write is kept for reads that were started before it was in its place; reads that nobody asks for are given up.
+        self._reads = [read for read in self._reads if read.seen > self._written - 2 * MOST_AHEAD]
+        oldest = min((read.seen for read in self._reads), default=self._written)
+        self._writes = [write for write in self._writes if write.staged is not None or write.number >= oldest]
+
+    def settle(self) -> None:
+        """Wait until every row is in its place; forget what was prefetched."""
+        self._drain(0)
+        for read in self._reads:
+            read.result()
+        self._reads, self._writes = [], []
+
+    def state(self) -> dict[str, Tensor]:
+        self.settle()
+        return super().state()
+
+    def to_(self, device: torch.device) -> None:
+        self.settle()
+        self._connect(device)
+
+    def reset_(self) -> None:
+        self.settle()
+        super().reset_()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.settle()
+        return {"samples": self.samples, "values": self.values, "device": self.device}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.samples, self.values = state["samples"], state["values"]
+        self._connect(state["device"])

@@ -1,0 +1,144 @@
+"""A table in a memory-mapped file: larger than memory, and still there after the run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import mmap
+import os
+import tempfile
+from collections.abc import Collection
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.duals.host import HostTable
+from dualogic.errors import StateError
+
+HEADER = 4096
+TITLE = "dualogic table 1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Mapped:
+    """Keep the dual variables in a file, as in ``LogicLoss(..., table=dl.Mapped("duals.table"))``.
+
+    The file is made sparse: it takes up disk space row by row, as rows are first written. A later run that opens it goes on with
+    its rows. One run at a time may use it. ``table="mapped"`` uses a temporary file that is gone when the run ends.
+
+    Args:
+        path: of the file; made if it does not exist. ``None`` for a temporary one.
+        in_checkpoint: put the whole table into ``state_dict()`` as usual (``logic.memory().total`` bytes). If ``False``,
+            ``state_dict()`` only writes what is in memory back to the file, so a checkpoint goes with the file as it is then, and
+            later steps change that file.
+    """
+
+    path: str | os.PathLike[str] | None = None
+    in_checkpoint: bool = True
+
+
+class MappedTable(HostTable):
+    """A ``(samples, width)`` tensor in a file, served as by :class:`~dualogic.duals.host.HostTable`.
+
+    The file has a page of header, which says what is in it, and then the rows.
+
+    Args:
+        samples: the number of rows.
+        width: dual variables per sample.
+        dtype: of the storage.
+        options: the file.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from dualogic.duals.table import Update
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     options = Mapped(f"{folder}/duals.table")
+        ...     first = MappedTable(5, 2, torch.float32, options)
+        ...     first.commit(Update(torch.ones(1, 2), torch.tensor([3]), torch.ones(1, 2)), torch.tensor(0))
+        ...     MappedTable(5, 2, torch.float32, options).fetch(torch.tensor([3, 1]))
+        tensor([[1., 1.],
+                [0., 0.]])
+    """
+
+    def __init__(self, samples: int, width: int, dtype: torch.dtype, options: Mapped) -> None:
+        self.options = options
+        super().__init__(samples, width, dtype)
+
+    def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:
+        size = HEADER + samples * width * dtype.itemsize
+        header = {"title": TITLE, "samples": samples, "width": width, "dtype": str(dtype).removeprefix("torch.")}
+        with self._open() as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                file.write(json.dumps(header).encode().ljust(HEADER))
+                file.truncate(size)
+            else:
+                self._check(file.read(HEADER), os.fstat(file.fileno()).st_size, header, size)
+            file.flush()
+            # The mapping keeps the file open.
+            self._pages = mmap.mmap(file.fileno(), size)
+        if hasattr(mmap, "MADV_RANDOM"):
+            self._pages.madvise(mmap.MADV_RANDOM)
+        if size == HEADER:
+            return torch.zeros(samples, width, dtype=dtype, device="cpu")
+        return torch.frombuffer(self._pages, dtype=dtype, offset=HEADER).view(samples, width)
+
+    def _open(self) -> Any:
+        if self.options.path is None:
+            return tempfile.TemporaryFile(prefix="dualogic-")
+        # Neither "r+b" (the file may be missing) nor "w+b" (it may hold rows) nor "a+b" (which writes at the end only).
+        return os.fdopen(os.open(self.options.path, os.O_RDWR | os.O_CREAT, 0o644), "r+b")
+
+    def _check(self, start: bytes, found_size: int, header: dict[str, Any], size: int) -> None:
+        try:
+            found = json.loads(start)
+        except ValueError:
+            found = {}
+        if not isinstance(found, dict) or found.get("title") != TITLE:
+            raise StateError(f"{self.options.path} is not a table of dualogic; give the path of one, or of a file to be made")
+        if found != header or found_size != size:
+            raise StateError(
+                f"{self.options.path} holds {found['samples']} samples x {found['width']} dual variables in {found['dtype']} "
+                f"({found_size} bytes), but this loss needs {header['samples']} x {header['width']} in {header['dtype']} ({size} "
+                f"bytes); give another path, or delete the file to start again"
+            )
+
+    @property
+    def place(self) -> str:
+        return f"in {'a temporary file' if self.options.path is None else self.options.path}, for {self.device}"
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint holds; also writes the rows to the file."""
+        found = super().state()
+        self._pages.flush()
+        return found if self.options.in_checkpoint else {}
+
+    def loading(self, saved: Collection[str]) -> dict[str, Tensor]:
+        # A checkpoint that does hold the table is welcome all the same.
+        own = super().loading(saved)
+        return {"table": self.values} if "table" in saved else own
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process it is the same file; a temporary one cannot be opened again, so its rows travel.
+        if self.options.path is None:
+            return _in_memory, (self.__getstate__(),)
+        self.settle()
+        self._pages.flush()
+        return _reopen, (self.samples, self.width, self.values.dtype, self.options, self.device)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HostTable:
+        # Two tables must not write to one file: a copy is held in memory.
+        state = self.__getstate__()
+        return _in_memory({**state, "values": state["values"].clone()})
+
+
+def _reopen(samples: int, width: int, dtype: torch.dtype, options: Mapped, device: torch.device) -> MappedTable:
+    table = MappedTable(samples, width, dtype, options)
+    table.to_(device)
+    return table
+
+
+def _in_memory(state: dict[str, Any]) -> HostTable:
+    table = HostTable.__new__(HostTable)
+    table.__setstate__(state)
+    return table
