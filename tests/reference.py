@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from dualogic.formula import atom, connective, function, symbol, term
-from dualogic.formula.term import items_to_key
+from dualogic.formula.indexing import items_to_key
 
 
 def softmax(values):

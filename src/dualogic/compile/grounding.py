@@ -29,10 +29,10 @@ from dualogic.formula.connective import (
     Level,
     Quantifier,
 )
+from dualogic.formula.indexing import items_to_key
 from dualogic.formula.node import Node
 from dualogic.formula.shape import Ragged, Shape, max_shape
 from dualogic.formula.symbol import Mask, MaskComplement, MaskIndex, MaskJunction
-from dualogic.formula.term import items_to_key
 
 Proposition = tuple[Any, ...]
 Position = tuple[int, ...]

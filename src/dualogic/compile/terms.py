@@ -14,6 +14,7 @@ from dualogic.compile.pattern import find_pattern
 from dualogic.compile.signature import Signatures
 from dualogic.formula.atom import Boolean, BooleanIndex
 from dualogic.formula.function import Application
+from dualogic.formula.indexing import items_to_key
 from dualogic.formula.node import Node
 from dualogic.formula.shape import WHOLE, Item, Shape, Size
 from dualogic.formula.symbol import (
@@ -36,7 +37,6 @@ from dualogic.formula.term import (
     Negation,
     Number,
     Reduction,
-    items_to_key,
 )
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Tensor]] = {

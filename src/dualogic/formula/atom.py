@@ -9,10 +9,11 @@ from typing import Any
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Formula
+from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import walk
-from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, broadcast, check_name, declare_shape, resolve_index
+from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, broadcast, check_name, declare_shape
 from dualogic.formula.symbol import ClassExpression, Variable, check_input
-from dualogic.formula.term import Constant, Index, Number, Term, as_term, items_to_key
+from dualogic.formula.term import Constant, Index, Number, Term, as_term
 
 MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "==", "!=": "!="}
 NEGATED = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}

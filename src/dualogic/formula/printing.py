@@ -20,8 +20,8 @@ from dualogic.formula.connective import (
     Quantifier,
 )
 from dualogic.formula.function import Application
+from dualogic.formula.indexing import format_items
 from dualogic.formula.node import Node
-from dualogic.formula.shape import format_items
 from dualogic.formula.symbol import (
     Categorical,
     ClassIndex,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, SymbolError
+from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import Node
 from dualogic.formula.shape import (
     WHOLE,
@@ -19,9 +20,8 @@ from dualogic.formula.shape import (
     broadcast,
     check_name,
     declare_shape,
-    resolve_index,
 )
-from dualogic.formula.term import Term, items_to_key
+from dualogic.formula.term import Term
 
 if TYPE_CHECKING:
     from dualogic.formula.connective import Formula

@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, ShapeError
+from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import Node
 from dualogic.formula.shape import (
     WHOLE,
@@ -23,7 +24,6 @@ from dualogic.formula.shape import (
     format_shape,
     normalize_dims,
     remove_dims,
-    resolve_index,
 )
 
 if TYPE_CHECKING:
@@ -283,19 +283,6 @@ def _look_up(rows: Any, items: tuple[Item, ...]) -> Any:
         return _look_up(rows[arguments[0]], rest)
     picked = rows[slice(*arguments)] if kind == "range" else [rows[place] for place in arguments[0]]
     return [_look_up(row, rest) for row in picked]
-
-
-def items_to_key(items: tuple[Item, ...]) -> tuple[Any, ...]:
-    """The Python index that normalised items stand for."""
-    key: list[Any] = []
-    for item in items:
-        if item[0] == "range":
-            key.append(slice(*item[1:]))
-        elif item[0] == "take":
-            key.append(list(item[1]))
-        else:
-            key.append(item[1] if item[0] == "at" else None)
-    return tuple(key)
 
 
 def as_term(value: Any) -> Term:

@@ -6,9 +6,9 @@ from typing import Any
 
 from dualogic.formula.atom import ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.indexing import items_to_key
 from dualogic.formula.shape import Item, Shape
 from dualogic.formula.symbol import MaskExpression
-from dualogic.formula.term import items_to_key
 
 KEEP: Item = ("range", None, None, None)
 NEW: Item = ("new",)

@@ -1,0 +1,145 @@
+"""Numpy-style indexing of declared axes: keys become normalised items, one for each axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dualogic.errors import FormulaTypeError, ShapeError
+from dualogic.formula.shape import WHOLE, Deferred, Item, Ragged, Shape, Size, as_int, format_shape, max_size
+
+
+def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, ...], Shape]:
+    """Normalise a numpy-style index over declared axes.
+
+    Returns:
+        The items, one for each axis in order (plus one for each ``None``), and the resulting shape.
+    """
+    entries = [_plain(entry) for entry in (key if isinstance(key, tuple) else (key,))]
+    consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    if consumed > len(shape):
+        raise ShapeError(
+            f"{where} has {len(shape)} declared axes {format_shape(shape)}, but {consumed} are indexed; "
+            f"the batch axis is not indexed"
+        )
+    if sum(entry is Ellipsis for entry in entries) > 1:
+        raise ShapeError(f"an index may contain one '...' only, in {where}")
+    if not any(entry is Ellipsis for entry in entries):
+        entries.append(Ellipsis)
+    place = next(position for position, entry in enumerate(entries) if entry is Ellipsis)
+    entries[place : place + 1] = [slice(None)] * (len(shape) - consumed)
+
+    items: list[Item] = []
+    result: list[Size] = []
+    position = 0
+    for entry in entries:
+        if entry is None:
+            items.append(("new",))
+            result.append(1)
+            continue
+        size = shape[position]
+        position += 1
+        if isinstance(entry, slice):
+            item, new_size = _resolve_slice(entry, size, where)
+            items.append(item)
+            result.append(new_size)
+        elif isinstance(entry, (list, range)):
+            picks = tuple(_resolve_position(pick, size, where) for pick in entry)
+            if not picks:
+                raise ShapeError(f"an empty list of positions selects nothing in {where}")
+            if any(item[0] == "take" for item in items):
+                raise ShapeError(f"only one list of positions is allowed in an index, in {where}; index in two steps")
+            items.append(("take", picks))
+            result.append(len(picks))
+        else:
+            items.append(("at", _resolve_position(entry, size, where)))
+    _refuse_moved_axis(items, where)
+    return tuple(items), tuple(result)
+
+
+def _plain(entry: Any) -> Any:
+    """Arrays and tensors of positions as lists of ints."""
+    return entry.tolist() if hasattr(entry, "tolist") else entry
+
+
+def _refuse_moved_axis(items: list[Item], where: Deferred) -> None:
+    advanced = [position for position, item in enumerate(items) if item[0] in ("at", "take")]
+    if any(item[0] == "take" for item in items) and advanced[-1] - advanced[0] >= len(advanced):
+        raise ShapeError(
+            f"numpy moves the axis of a list of positions to the front when a slice or None stands between it and an int, in "
+            f"{where}; index in two steps to say which order is meant"
+        )
+
+
+def _resolve_position(entry: Any, size: Size, where: Deferred) -> int:
+    number = as_int(entry)
+    if number is None:
+        raise FormulaTypeError(f"an index of {where} must be made of ints, slices, lists of ints, None and '...'; got {entry!r}")
+    limit = max_size(size)
+    if not -limit <= number < limit:
+        raise ShapeError(f"position {number} is outside of an axis of size {size!r} in {where}")
+    # On a ragged axis a negative position depends on the bound length, so it is kept as it is.
+    return number % limit if isinstance(size, int) else number
+
+
+def _resolve_slice(entry: slice, size: Size, where: Deferred) -> tuple[Item, Size]:
+    bounds = []
+    for bound in (entry.start, entry.stop, entry.step):
+        number = None if bound is None else as_int(bound)
+        if bound is not None and number is None:
+            raise FormulaTypeError(f"slice bounds must be ints in {where}; got {entry!r}")
+        bounds.append(number)
+    start, stop, step = bounds
+    if step is not None and step < 1:
+        raise ShapeError(f"a slice needs a positive step in {where}; got {entry!r}")
+    if isinstance(size, int):
+        first, last, stride = entry.indices(size)
+        length = len(range(first, last, stride))
+        if length == 0:
+            raise ShapeError(f"the slice {format_slice(start, stop, step)} of an axis of size {size} is empty in {where}")
+        if length == size:
+            return WHOLE, size
+        stride = stride if length > 1 else 1
+        return ("range", first, first + (length - 1) * stride + 1, stride), length
+    if (start or 0) < 0 or (stop is not None and stop >= 0) or step not in (None, 1):
+        raise ShapeError(
+            f"the slice {format_slice(start, stop, step)} of the ragged axis {size!r} in {where} has a length that depends on "
+            f"the bound tensor; use slices such as [1:] or [:-1], which cut a fixed number of entries from its ends"
+        )
+    trimmed = (start or 0) + -(stop or 0)
+    if trimmed >= size.max:
+        raise ShapeError(f"the slice {format_slice(start, stop, step)} leaves nothing of axis {size!r} in {where}")
+    return ("range", start or None, stop, None), Ragged(size.axis, size.trim + trimmed)
+
+
+def format_slice(start: int | None, stop: int | None, step: int | None) -> str:
+    """``1:``-style text of a slice."""
+    text = f"{start or ''}:{'' if stop is None else stop}"
+    return text if step in (None, 1) else f"{text}:{step}"
+
+
+def format_items(items: tuple[Item, ...]) -> str:
+    """``[1:, None, 3]``-style text of normalised index items."""
+    parts = []
+    for item in items:
+        if item[0] == "at":
+            parts.append(str(item[1]))
+        elif item[0] == "new":
+            parts.append("None")
+        elif item[0] == "take":
+            parts.append(str(list(item[1])))
+        else:
+            parts.append(format_slice(*item[1:]))
+    return f"[{', '.join(parts)}]"
+
+
+def items_to_key(items: tuple[Item, ...]) -> tuple[Any, ...]:
+    """The Python index that normalised items stand for."""
+    key: list[Any] = []
+    for item in items:
+        if item[0] == "range":
+            key.append(slice(*item[1:]))
+        elif item[0] == "take":
+            key.append(list(item[1]))
+        else:
+            key.append(item[1] if item[0] == "at" else None)
+    return tuple(key)
