@@ -198,7 +198,9 @@ class LogicLoss(nn.Module):
         with torch.no_grad():
             if update is not None:
                 self._table.commit(update)
-            self._state = state
+            # In place, so that captured graphs, which know addresses only, see the new state.
+            for name, value in state.items():
+                self._state[name].copy_(value)
 
     def step(self) -> None:
         """With ``update="manual"``: apply the update that belongs to the latest training call of ``forward``.
@@ -223,9 +225,8 @@ class LogicLoss(nn.Module):
     def reset_(self) -> LogicLoss:
         """Forget everything learned: equal weights, initial ``delta``, no steps."""
         self._table.reset_()
-        device = self._table.device
-        fresh = self._program.initial_state(self._state["delta"].dtype)
-        self._state = {name: value.to(device) for name, value in fresh.items()}
+        for name, value in self._program.initial_state(self._state["delta"].dtype).items():
+            self._state[name].copy_(value)
         self._pending = None
         self._last = {}
         return self
@@ -235,7 +236,7 @@ class LogicLoss(nn.Module):
     @property
     def delta(self) -> Tensor:
         """The scale of each rule's truncated normal, ``(rules,)``."""
-        return self._state["delta"]
+        return self._state["delta"].clone()
 
     def weights(self, index: Tensor | None = None) -> dict[str, Tensor]:
         """How each connective weighs its operands.
@@ -259,9 +260,10 @@ class LogicLoss(nn.Module):
     def statistics(self) -> dict[str, dict[str, Tensor]]:
         """Means over the latest batch for each rule, as tensors on the device: cost, loss and delta; waits for nothing."""
         found: dict[str, dict[str, Tensor]] = {}
+        delta = self.delta
         for position, name in enumerate(self.rules):
             entry = {key: value[:, position].mean() for key, value in self._last.items()}
-            found[name] = {**entry, "delta": self._state["delta"][position]}
+            found[name] = {**entry, "delta": delta[position]}
         return found
 
     def extra_repr(self) -> str:
