@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from dualogic import fused
 from dualogic.checkpoint import differences, load_tensors, shorten
 from dualogic.compile.evaluate import autocast_off
+from dualogic.duals.factory import make_table
 from dualogic.duals.guard import Guard
-from dualogic.duals.table import DualTable, SharedRow, Update
+from dualogic.duals.memory import Memory
+from dualogic.duals.table import DualTable, Update
 from dualogic.errors import (
     FormulaTypeError,
     OptionError,
@@ -27,6 +29,7 @@ from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.shape import as_int, format_shape
 from dualogic.methods import Method, resolve
 from dualogic.methods.base import State
+from dualogic.opaque import snapshot
 
 UPDATES = ("forward", "manual")
 REDUCTIONS = ("mean", "sum", "none")
@@ -48,15 +51,19 @@ class LogicLoss(nn.Module):
         weight: a factor for all rules, or a mapping from rule names to factors.
         update: ``"forward"``, or ``"manual"`` to update only when :meth:`step` is called.
         reduction: over samples: ``"mean"``, ``"sum"`` or ``"none"``.
-        dtype: of the stored dual variables.
+        dtype: of the stored dual variables: ``torch.float32``, or ``torch.bfloat16`` for half the memory (rounded
+            stochastically, so that small steps are not lost; see :mod:`dualogic.duals.rounding`).
         process_group: reserved for training in several processes.
+        table: where they are held; see :func:`dualogic.duals.factory.make_table`.
 
     Example:
         >>> import dualogic as dl, torch
         >>> f, g = dl.categorical("f", 10, input="logits"), dl.categorical("g", 10, input="logits")
         >>> logic = dl.LogicLoss((g == 9) >> (f == 6), num_samples=100)
-        >>> logic
-        LogicLoss(rule: (g == 9) >> (f == 6); method=dual, 2 dual variables for each of 100 samples)
+        >>> logic  # doctest: +ELLIPSIS
+        LogicLoss(rule: (g == 9) >> (f == 6); method=dual, 2 dual variables for each of 100 samples (8 B per sample, ...))
+        >>> print(logic.memory())
+        8 B per sample, 800 B in total, float32 on cpu
         >>> logits = torch.zeros(2, 10, requires_grad=True)
         >>> logic(torch.tensor([7, 3]), f=logits, g=logits).backward()
         >>> logic.weights(torch.tensor([7]))["rule"].sum(-1)
@@ -74,6 +81,7 @@ class LogicLoss(nn.Module):
         reduction: str = "mean",
         dtype: torch.dtype = torch.float32,
         process_group: Any = None,
+        table: Any = "device",
     ) -> None:
         super().__init__()
         self.rules = _check_rules(rules)
@@ -89,8 +97,7 @@ class LogicLoss(nn.Module):
         self.reduction = reduction
         self.weight = _check_weight(weight, self.rules)
         self._compile()
-        width = self._program.width
-        self._table = SharedRow(width, dtype) if self.num_samples is None else DualTable(self.num_samples, width, dtype)
+        self._table = make_table(table, self.num_samples, self._program.width, dtype)
         state_dtype = torch.promote_types(dtype, torch.float32)
         self._state: State = self._program.initial_state(state_dtype)
         self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
@@ -144,27 +151,29 @@ class LogicLoss(nn.Module):
     def _evaluate(self, values: Any, index: Tensor | None, updating: bool, at_once: bool) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
         rows, index, good = self._fetch(index, at_once)
+        state = self._state
+        if torch.compiler.is_compiling():
+            rows, state = self._snapshot(rows)
         update: Update | None = None
         finite: Tensor | None = None
         if updating and rows is not None:
             with torch.no_grad():
-                update, finite = self._move(index, good, rows, values, at_once)
+                update, finite = self._move(index, good, rows, state, values, at_once)
         loss_first = self._program.loss_first or self.update == "manual"
-        losses, costs = self._program.losses(rows if loss_first or update is None else update.local, self._state, values)
+        losses, costs = self._program.losses(rows if loss_first or update is None else update.local, state, values)
         if update is None:
             finite = self._find_finite(costs, values, at_once)
         if updating:
-            state = self._program.advance(self._state, costs.detach(), finite)
-            self._pending = (update, state)
+            self._pending = (update, self._program.advance(state, costs.detach(), finite))
             if self.update == "forward":
                 self._commit()
         return losses, costs
 
     def _move(
-        self, index: Tensor | None, good: Tensor | None, rows: Tensor, values: Any, at_once: bool
+        self, index: Tensor | None, good: Tensor | None, rows: Tensor, state: State, values: Any, at_once: bool
     ) -> tuple[Update, Tensor | None]:
         """The rows after a step, and which samples have finite costs (``None`` if all do)."""
-        costs, moves = self._program.moves(rows, self._state, values)
+        costs, moves = self._program.moves(rows, state, values)
         if good is not None and index is not None and self._can_fuse(rows, moves):
             new, finite = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags)
             return Update(new, index, new), finite
@@ -177,6 +186,12 @@ class LogicLoss(nn.Module):
             return self._program.apply_moves(rows, moves, values)
 
         return self._table.advance(index, rows, moves, apply, counted), found  # type: ignore[arg-type]
+
+    def _snapshot(self, rows: Tensor | None) -> tuple[Tensor | None, State]:
+        """Copies of what this step reads and then overwrites; see :mod:`dualogic.opaque`."""
+        names = list(self._state)
+        copies = snapshot([*self._state.values(), *(() if rows is None else (rows,))])
+        return None if rows is None else copies[-1], dict(zip(names, copies))
 
     def _can_fuse(self, rows: Tensor, moves: Tensor) -> bool:
         plain = type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
@@ -197,7 +212,7 @@ class LogicLoss(nn.Module):
         self._pending = None
         with torch.no_grad():
             if update is not None:
-                self._table.commit(update)
+                self._table.commit(update, self._state["steps"])
             # In place, so that captured graphs, which know addresses only, see the new state.
             for name, value in state.items():
                 self._state[name].copy_(value)
@@ -257,6 +272,19 @@ class LogicLoss(nn.Module):
         with torch.no_grad():
             return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))  # type: ignore[arg-type]
 
+    def memory(self) -> Memory:
+        """The dual variables' bytes per sample and in total; ``print`` shows them in words."""
+        return self._table.memory()
+
+    def prefetch(self, index: Tensor) -> None:
+        """Start bringing the dual variables of the next batch to the device, while this one is still computed.
+
+        Args:
+            index: the next batch's training samples, ``(batch,)``; on the CPU, as a data loader gives it.
+        """
+        if self._program.width and not self._table.shared:
+            self._table.prefetch(self._table.check_index(index, len(index), at_once=False))
+
     def statistics(self) -> dict[str, dict[str, Tensor]]:
         """Means over the latest batch for each rule, as tensors on the device: cost, loss and delta; waits for nothing."""
         found: dict[str, dict[str, Tensor]] = {}
@@ -278,7 +306,8 @@ class LogicLoss(nn.Module):
         shown = ", ".join(f"{name}: {shorten(str(self.rules[name]))}" for name in names[:3])
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         owner = "shared by all samples" if self.num_samples is None else f"for each of {self.num_samples} samples"
-        return f"{shown}{more}; method={self.method.name}, {self._program.width} dual variables {owner}"
+        bytes_taken = f" ({self.memory()})" if self._program.width else ""
+        return f"{shown}{more}; method={self.method.name}, {self._program.width} dual variables {owner}{bytes_taken}"
 
     # ------------------------------------------------------------------ checks
 
@@ -303,27 +332,9 @@ class LogicLoss(nn.Module):
             return None
         if index is None:
             if self.training:
-                raise SampleIndexError(
-                    f"training with num_samples={self.num_samples} needs the samples' indices: logic(index, ...), where index "
-                    f"holds {batch} positions in the data set. Use num_samples=None for duals shared by all samples, or call "
-                    f".eval() to use the optimal ones"
-                )
+                raise SampleIndexError(self._table.missing_index(batch))
             return None
-        index = torch.as_tensor(index, device=self._table.device)
-        if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype is torch.bool:
-            raise SampleIndexError(f"index must hold integers; got {index.dtype}")
-        if index.shape != (batch,):
-            raise SampleIndexError(f"index must have shape ({batch},), one per sample of the batch; got {tuple(index.shape)}")
-        index = index.long()
-        samples = self._table.samples
-        if at_once:
-            if batch and not (0 <= int(index.min()) and int(index.max()) < samples):
-                wrong = index[(index < 0) | (index >= samples)][0].item()
-                raise SampleIndexError(
-                    f"sample index {wrong} is out of range for num_samples={self.num_samples}; indices run from 0 to {samples - 1}. "
-                    f"Nothing was changed"
-                )
-        return index
+        return self._table.check_index(index, batch, at_once)
 
     def check(self) -> None:
         """Wait for the device and raise an error if a step so far met a bad index or a cost that is not finite.
@@ -348,8 +359,7 @@ class LogicLoss(nn.Module):
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[f"{prefix}table"] = self._table.values
-        for name, value in self._state.items():
+        for name, value in {**self._table.state(), **self._state}.items():
             destination[prefix + name] = value
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -373,7 +383,8 @@ class LogicLoss(nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        own = {"table": self._table.values, **self._state}
+        saved = [key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)]
+        own = {**self._table.loading(saved), **self._state}
         rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
         super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         problems = differences(state_dict.get(f"{prefix}_extra_state"), self.get_extra_state())

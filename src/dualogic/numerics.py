@@ -59,6 +59,8 @@ def project_to_simplex(point: Tensor, dim: int, mask: Tensor | None = None) -> T
         tensor([0.4000, 0.6000, 0.0000])
     """
     values = point.movedim(dim, -1)
+    if values.shape[-1] == 0:
+        return point
     if mask is not None:
         # Far below every other entry, so that it ends at 0; infinities would spoil the running sum.
         low = values.amin(-1, keepdim=True) - 2.0

@@ -126,6 +126,23 @@ def test_exactly_one_of_many_is_one_sum():
     assert torch.isfinite(p.grad).all()
 
 
+@pytest.mark.parametrize(("vtree", "count"), [("right", 120), ("left", 120), ("balanced", 1000)])
+def test_many_variables(vtree, count):
+    many = dl.boolean("many", count)
+    p = torch.full((1, count), 1e-3)
+    rule = dl.AtMost(1, *(many[i] for i in range(count)))
+    loss = dl.LogicLoss(rule, method=dl.methods.Semantic(vtree=vtree))(many=p)
+    q = torch.tensor(1e-3, dtype=torch.float64)
+    expected = -(count * (1 - q).log() + (1 + count * q / (1 - q)).log())
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-4)
+
+
+def test_a_vtree_too_deep_for_the_stack_is_refused():
+    many = dl.boolean("many", 200)
+    with pytest.raises(SizeError, match="too deep for pysdd"):
+        dl.LogicLoss(many.any(), method=dl.methods.Semantic(vtree="right"))
+
+
 def test_exclusive_classes_differ_from_independent_ones():
     """The case that tells ``semantic`` from ``problog``: two classes of one categorical."""
     f = dl.categorical("f", 3)

@@ -94,18 +94,25 @@ def from_sdd(roots: list[Any], count: int) -> Network:
     network = Network(count)
     done: dict[int, int] = {}
 
-    def visit(node: Any) -> int:
+    def known(node: Any) -> int | None:
         if node.is_true():
             return ONE
         if node.is_literal():
-            number = node.literal
-            return network.leaf(POSITIVE if number > 0 else NEGATIVE, abs(number) - 1)
-        if node.id not in done:
-            parts = [(prime, sub) for prime, sub in node.elements() if not sub.is_false()]
-            done[node.id] = network.sum([network.product([visit(prime), visit(sub)]) for prime, sub in parts])
-        return done[node.id]
+            return network.leaf(POSITIVE if node.literal > 0 else NEGATIVE, abs(node.literal) - 1)
+        return done.get(node.id)
 
-    network.roots = [visit(root) for root in roots]
+    # Without recursion: a right-linear diagram is as deep as it has variables.
+    stack = [root for root in roots if known(root) is None]
+    while stack:
+        node = stack[-1]
+        parts = [(prime, sub) for prime, sub in node.elements() if not sub.is_false()]
+        waiting = [side for pair in parts for side in pair if known(side) is None]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        done[node.id] = network.sum([network.product([known(prime), known(sub)]) for prime, sub in parts])  # type: ignore[list-item]
+    network.roots = [known(root) for root in roots]  # type: ignore[misc]
     return flatten(network)
 
 

@@ -8,6 +8,8 @@ from dualogic.compile.grounding import Proposition
 from dualogic.errors import MissingExtraError, SizeError
 
 VTREES = ("balanced", "right", "left")
+MAX_DEPTH = 128
+"""How deep a vtree may be: pysdd recurses on the C stack, which 8 MB exhaust at 200 to 300 levels."""
 
 
 class Compiler:
@@ -26,6 +28,10 @@ class Compiler:
             raise MissingExtraError(
                 "the methods 'semantic' and 'problog' count models with pysdd; install it with: pip install 'dualogic[sdd]'"
             ) from error
+        if vtree != "balanced" and count > MAX_DEPTH:
+            raise SizeError(
+                f"a {vtree}-linear vtree of {count} variables is too deep for pysdd (at most {MAX_DEPTH}); use vtree='balanced'"
+            )
         self.vtree = Vtree(var_count=count, vtree_type=vtree)
         self.manager = SddManager.from_vtree(self.vtree)
         self.max_nodes = max_nodes

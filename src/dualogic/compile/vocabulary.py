@@ -42,12 +42,15 @@ class Vocabulary:
         self.exactly_one = exactly_one
         found = atoms(*propositions)
         self.groups = {name: self._partition(name, found) for name in _names(found, "class")}
+        orders = {name: [label for group in groups for label in group] for name, groups in self.groups.items()}
+        self._class_order = {name: torch.tensor(order) for name, order in orders.items() if order != sorted(order)}
         self._numbers: dict[Key, int] = {}
         for atom in found:
             for key in self._keys(atom, found):
                 self._numbers.setdefault(key, len(self._numbers))
         self.propositions = [self._translate(proposition) for proposition in propositions]
         self.count = len(self._numbers)
+        self._on_device: dict[tuple[Any, torch.device], Tensor] = {}
         self._blocks = self._plan_blocks()
 
     # ------------------------------------------------------------------ variables
@@ -146,11 +149,18 @@ class Vocabulary:
     def _pick(self, kind: str, name: str, value: Tensor, columns: Tensor) -> Tensor:
         if self._whole[kind, name] and columns.numel() == value.shape[1]:
             return value
-        return value.index_select(1, columns.to(value.device))
+        return value.index_select(1, self._index((kind, name), columns, value.device))
+
+    def _index(self, key: Any, index: Tensor, device: torch.device) -> Tensor:
+        """A constant on a device, moved there once."""
+        if (key, device) not in self._on_device:
+            with torch.inference_mode(False):
+                self._on_device[key, device] = index.to(device)
+        return self._on_device[key, device]
 
     def _arrange(self, parts: list[Tensor]) -> Tensor:
         joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
-        return joined if self._order is None else joined.index_select(1, self._order.to(joined.device))
+        return joined if self._order is None else joined.index_select(1, self._index("order", self._order, joined.device))
 
     def _logarithms(self, kind: str, name: str, bound: Bound) -> tuple[Tensor, Tensor]:
         if kind == "axis":
@@ -163,7 +173,18 @@ class Vocabulary:
         if kind == "class":
             return log_softmax_and_rest(value)
         logarithms = -negative_log(value) if self.symbols[name].input == "probs" else value.log_softmax(-1)
-        return switch_weights(_by_group(logarithms, self.groups[name]))
+        return switch_weights(self._by_group(name, logarithms))
+
+    def _by_group(self, name: str, logarithms: Tensor) -> Tensor:
+        """Logarithms of the groups' probabilities, from those of the classes along the last dimension."""
+        groups = self.groups[name]
+        if name in self._class_order:
+            index = self._index(("groups", name), self._class_order[name], logarithms.device)
+            logarithms = logarithms.index_select(-1, index)
+        if all(len(group) == 1 for group in groups):
+            return logarithms
+        parts = logarithms.split([len(group) for group in groups], dim=-1)
+        return torch.cat([part if part.shape[-1] == 1 else part.logsumexp(-1, keepdim=True) for part in parts], dim=-1)
 
     def _padded(self, name: str, bound: Bound) -> Tensor:
         """A symbol's tensor with ragged axes filled up to their largest size; the entries added never count."""
@@ -230,14 +251,6 @@ def switch_weights(logarithms: Tensor) -> tuple[Tensor, Tensor]:
 
 def _floor(logarithms: Tensor) -> Tensor:
     return logarithms.clamp(math.log(torch.finfo(logarithms.dtype).tiny), 0.0)
-
-
-def _by_group(logarithms: Tensor, groups: list[tuple[int, ...]]) -> Tensor:
-    if all(len(group) == 1 for group in groups):
-        order = [group[0] for group in groups]
-        return logarithms if order == sorted(order) else logarithms[..., order]
-    parts = [logarithms[..., group[0]] if len(group) == 1 else logarithms[..., list(group)].logsumexp(-1) for group in groups]
-    return torch.stack(parts, dim=-1)
 
 
 def _any(parts: list[Proposition]) -> Proposition:

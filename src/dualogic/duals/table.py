@@ -1,20 +1,24 @@
 """Where dual variables live: one row for each training sample, or one row shared by all.
 
-A table gives rows to a step (:meth:`DualTable.fetch`), turns the moves of a batch into new rows (:meth:`DualTable.advance`,
-which changes nothing), and writes them (:meth:`DualTable.commit`). It is a plain tensor on purpose, not a buffer: buffers are
+A table checks which samples a batch is of (:meth:`DualTable.check_index`), gives their rows to a step
+(:meth:`DualTable.fetch`), turns the moves of a batch into new rows (:meth:`DualTable.advance`, which changes nothing), and writes
+them (:meth:`DualTable.commit`). It is a plain tensor on purpose, not a buffer: buffers are
 broadcast by DDP, cast by ``.half()`` and averaged with the weights. It follows its owner to another device and keeps its dtype.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dualogic import fused
+from dualogic.duals.memory import Memory, lazy_zeros
+from dualogic.duals.rounding import to_storage
+from dualogic.errors import SampleIndexError
 
 Apply = Callable[[Tensor, Tensor], Tensor]
 """Rows and moves to new rows, row by row."""
@@ -48,7 +52,7 @@ class DualTable:
 
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
         self.samples = samples
-        self.values = torch.zeros(samples, width, dtype=dtype)
+        self.values = lazy_zeros(samples, width, dtype)
 
     @property
     def width(self) -> int:
@@ -59,6 +63,30 @@ class DualTable:
     def device(self) -> torch.device:
         """Where steps take place."""
         return self.values.device
+
+    def missing_index(self, batch: int) -> str:
+        """What to tell someone who trains without saying which samples a batch is of."""
+        return (
+            f"training with num_samples={self.samples} needs the samples' indices: logic(index, ...), where index holds {batch} "
+            f"positions in the data set. Use num_samples=None for duals shared by all samples, or call .eval() to use the "
+            f"optimal ones"
+        )
+
+    def check_index(self, index: Any, batch: int, at_once: bool) -> Tensor:
+        """The index as :meth:`fetch` takes it.
+
+        Args:
+            index: what the user gave, ``(batch,)`` integers.
+            batch: the number of samples.
+            at_once: also check its range, which reads the tensor; otherwise :meth:`fetch_checked` does that on the device.
+        """
+        found = as_index(index, self.device, batch)
+        if at_once:
+            check_range(found, self.samples)
+        return found
+
+    def prefetch(self, index: Tensor) -> None:
+        """Start bringing the rows of a later batch to the device; does nothing if they are there."""
 
     def fetch(self, index: Tensor) -> Tensor:
         """The rows of some samples, ``(batch, width)``."""
@@ -86,10 +114,15 @@ class DualTable:
         new = apply(rows, average_duplicates(index, moves))
         return Update(new, index, new)
 
-    def commit(self, update: Update) -> None:
-        """Write new rows; where an index occurs twice, its rows are equal."""
+    def commit(self, update: Update, step: Tensor) -> None:
+        """Write new rows; where an index occurs twice, its rows are equal.
+
+        Args:
+            update: from :meth:`advance`.
+            step: how many updates came before, ``()``; stochastic rounding depends on it.
+        """
         assert update.index is not None
-        self.values.index_copy_(0, update.index, update.rows.to(self.values.dtype))
+        self.values.index_copy_(0, update.index, to_storage(update.rows, self.values.dtype, step, update.index))
 
     def to_(self, device: torch.device) -> None:
         """Move to another device."""
@@ -98,6 +131,25 @@ class DualTable:
     def reset_(self) -> None:
         """Equal weights everywhere."""
         self.values.zero_()
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint holds, by name: the tensors themselves, not copies."""
+        return {"table": self.values}
+
+    def loading(self, saved: Collection[str]) -> dict[str, Tensor]:
+        """Where to copy a checkpoint that holds the names ``saved``; one that it lacks is reported as missing."""
+        return self.state()
+
+    def memory(self) -> Memory:
+        """Bytes per sample and in total."""
+        per_sample = 0 if self.shared else self.width * self.values.element_size()
+        dtype = str(self.values.dtype).removeprefix("torch.")
+        return Memory(per_sample, self.samples * self.width * self.values.element_size(), f"{dtype} {self.place}")
+
+    @property
+    def place(self) -> str:
+        """Where the rows are, in words."""
+        return f"on {self.values.device}"
 
 
 class SharedRow(DualTable):
@@ -116,8 +168,29 @@ class SharedRow(DualTable):
         new = apply(rows, moves.sum(0, keepdim=True) / count)
         return Update(new, None, new)
 
-    def commit(self, update: Update) -> None:
-        self.values.copy_(update.rows)
+    def commit(self, update: Update, step: Tensor) -> None:
+        self.values.copy_(to_storage(update.rows, self.values.dtype, step, None))
+
+
+def as_index(index: Any, device: torch.device, batch: int) -> Tensor:
+    """What a user gave as index, as ``(batch,)`` int64 on a device."""
+    index = torch.as_tensor(index, device=device)
+    if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype is torch.bool:
+        raise SampleIndexError(f"index must hold integers; got {index.dtype}")
+    if index.shape != (batch,):
+        raise SampleIndexError(f"index must have shape ({batch},), one per sample of the batch; got {tuple(index.shape)}")
+    found: Tensor = index.long()
+    return found
+
+
+def check_range(index: Tensor, samples: int) -> None:
+    """Refuse an index with an entry outside of the table; reads the tensor."""
+    if index.numel() and (int(index.min()) < 0 or int(index.max()) >= samples):
+        wrong = index[(index < 0) | (index >= samples)][0].item()
+        raise SampleIndexError(
+            f"sample index {wrong} is out of range for num_samples={samples}; indices run from 0 to {samples - 1}. Nothing was "
+            f"changed"
+        )
 
 
 def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:

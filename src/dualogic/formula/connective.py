@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 EXPANSION_LIMIT = 1_000_000
+_shape_of = operator.attrgetter("shape")
 
 
 class Formula(Node):
@@ -59,7 +61,7 @@ class Formula(Node):
 
     def __bool__(self) -> bool:
         raise FormulaTypeError(
-            f"the formula {self} has no truth value before tensors are bound. Write '&' for 'and', '|' for 'or', '~' for "
+            f"the formula {self.brief()} has no truth value before tensors are bound. Write '&' for 'and', '|' for 'or', '~' for "
             f"'not', '>>' for 'if', and (a <= x) & (x <= b) for the chained comparison a <= x <= b; for values, call "
             f".satisfied(...)"
         )
@@ -91,14 +93,16 @@ class Formula(Node):
         return Quantifier(operation, self, dims, None if where is None else as_mask(where), duals == "tied")
 
     def __getitem__(self, key: Any) -> Formula:
-        raise FormulaTypeError(f"a compound formula cannot be indexed; index the terms inside {self} instead")
+        raise FormulaTypeError(f"a compound formula cannot be indexed; index the terms inside {self.brief()} instead")
 
     def __iter__(self) -> Any:
-        raise FormulaTypeError(f"a formula cannot be looped over; use {self}.all() or .any() to quantify over its axes")
+        raise FormulaTypeError(
+            f"a formula cannot be looped over; quantify over its axes with .all() or .any(), in {self.brief()}"
+        )
 
     def _no_comparison(self, other: Any) -> Formula:
         raise FormulaTypeError(
-            f"a formula cannot be compared in order, as in a chained comparison; got {self} against {other!r}. Write "
+            f"a formula cannot be compared in order, as in a chained comparison; got {self.brief()} against {other!r}. Write "
             f"(a <= x) & (x <= b), and put every comparison in parentheses"
         )
 
@@ -175,9 +179,10 @@ class Junction(Formula):
     operands: tuple[Formula, ...]
 
     def __post_init__(self) -> None:
-        first = self.operands[0].shape
-        if all(operand.shape == first for operand in self.operands):
-            self._derive("shape", first)
+        # Chains of thousands grow by one operand at a time, so the usual case has to be quick.
+        shapes = set(map(_shape_of, self.operands))
+        if len(shapes) == 1:
+            self._derive("shape", shapes.pop())
         else:
             text = Deferred(lambda: f" {self.operation} ".join(f"({operand})" for operand in self.operands))
             self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
@@ -277,6 +282,11 @@ def as_formula(value: Any, where: str) -> Formula:
         raise FormulaTypeError(
             f"a plain bool ({value}) stands where a formula is expected, in {where}: the comparison was probably made between "
             f"Python values; compare symbols made by dl.var, dl.categorical or dl.boolean"
+        )
+    if isinstance(value, MaskExpression):
+        raise FormulaTypeError(
+            f"expected a formula in {where}; got the mask {value}, which says what exists: pass it as where= to .all() or "
+            f".any(), or declare it with dl.boolean if it is something to be learned"
         )
     raise FormulaTypeError(
         f"expected a formula in {where}; got {value!r} of type {type(value).__name__}. Put comparisons in parentheses: "

@@ -7,6 +7,8 @@ import threading
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
+from dualogic.formula.shape import shorten
+
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 # Reentrant: a finaliser that runs while a node is being made may make nodes too.
 _lock = threading.RLock()
@@ -69,6 +71,10 @@ class Node(metaclass=_Interning):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
         return self
+
+    def brief(self) -> str:
+        """The text of this node, cut off where it would drown an error message."""
+        return shorten(str(self))
 
     def __str__(self) -> str:
         from dualogic.formula.printing import to_text

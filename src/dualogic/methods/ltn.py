@@ -61,7 +61,7 @@ class LTN(TruthMethod):
         if isinstance(level.formulas[0], Quantifier):
             return self._aggregate(level.operation, values, mask)
         if level.order != tuple(range(len(level.order))):
-            values = values[:, list(level.order)]
+            values = torch.cat([values.narrow(1, slot, 1) for slot in level.order], dim=1)
         kept = 1.0 - self.epsilon
         if level.operation == "&":
             return self._chain(values, kept * values + self.epsilon)

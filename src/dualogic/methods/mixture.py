@@ -93,7 +93,7 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor) -> Tensor:
         level = branch.level
         seen = mixture.joined[level.number]  # type: ignore[index]
         if not level.uniform:
-            moves[level.number] = _move(level, seen, mixture.rule, slope)
+            moves[level.number] = _move(level, seen, mixture.rule, slope, branch.can_be_empty)
         if isinstance(branch, QuantifierBranch):
             if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
                 return
@@ -117,13 +117,16 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor) -> Tensor:
     return ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1)
 
 
-def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor) -> Tensor:
+def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_empty: bool) -> Tensor:
     assert seen.columns is not None
     result = seen.result.unsqueeze(1)
     centred = seen.values - result if level.operation == "&" else result - seen.values
     slope, mask, weights = slope.unsqueeze(1), seen.mask, seen.weights
     if mask is not None:
         centred = centred.masked_fill(~mask, 0.0)
+    if can_be_empty:
+        # An operand that cannot hold costs infinity; where an alternative takes over, its weights stay as they are.
+        centred = torch.where(torch.isfinite(centred), centred, 0.0)
     if level.shared:
         # Entries that share their weights add up their gradients.
         centred = (slope * centred).sum(tuple(2 + position for position in level.shared), keepdim=True)

@@ -74,7 +74,8 @@ class STEProgram(DegreeProgram):
         normal = {name: formula.to_cnf(method.max_clauses) for name, formula in rules.items()}
         super().__init__(normal, method.relaxation, method.scale)
         self.method = method
-        self.lone = torch.tensor([not _is_conjunction(formula) for formula in normal.values()])
+        self._constants: dict[Any, Tensor] = {}
+        self._lone = [not _is_conjunction(formula) for formula in normal.values()]
 
     def evaluate(self, bound: Bound) -> Any:
         """The terms, with each atom's register at ``1 - b``."""
@@ -87,7 +88,7 @@ class STEProgram(DegreeProgram):
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         seen: dict[int, Tensor] = {}
         violated = self.plan.fold(values, Violated(seen))
-        lone = self.lone.to(violated.device)
+        lone = self._constant("lone", self._lone, violated.device)
         violated = torch.where(lone & (violated.detach() == 0), 0.0, violated)
         # Without masks every sample has the same number of clauses.
         count = self.plan.fold(self._replaced(values, torch.ones_like if self.plan.masked else _one_sample), count_clauses)
@@ -95,9 +96,16 @@ class STEProgram(DegreeProgram):
         costs = violated / count
         if not self.method.keep:
             return costs, costs
-        kept = self.plan.fold(self._replaced(values, hold), Kept(seen))
+        kept = self.plan.fold(self._replaced(values, hold), Kept(seen, self._constant))
         kept = torch.where(lone & (violated.detach() != 0), 0.0, kept)
         return costs + self.method.keep * kept / count, costs
+
+    def _constant(self, key: Any, flags: list[bool], device: torch.device) -> Tensor:
+        """Flags on a device, moved there once."""
+        if (key, device) not in self._constants:
+            with torch.inference_mode(False):
+                self._constants[key, device] = torch.tensor(flags, device=device)
+        return self._constants[key, device]
 
     def _replaced(self, values: Any, function: Callable[[Tensor], Tensor]) -> Any:
         registers = list(values)
@@ -137,14 +145,21 @@ class Violated:
 
 
 class Kept:
-    """Sums :func:`hold` over the literals of the clauses that are met; ``seen`` comes from :class:`Violated`."""
+    """Sums :func:`hold` over the literals of the clauses that are met.
 
-    def __init__(self, seen: dict[int, Tensor]) -> None:
+    Args:
+        seen: comes from :class:`Violated`.
+        constant: keeps flags on a device, by a key.
+    """
+
+    def __init__(self, seen: dict[int, Tensor], constant: Callable[[Any, list[bool], torch.device], Tensor]) -> None:
         self.seen = seen
+        self.constant = constant
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         if level.operation == "&":
-            inner = torch.tensor(_inner_conjunctions(level), device=values.device).view(1, -1, *(1,) * (values.dim() - 2))
+            inner = self.constant(level.number, _inner_conjunctions(level), values.device)
+            inner = inner.view(1, -1, *(1,) * (values.dim() - 2))
             # What stands below an inner "and" was chosen there, clause by clause.
             values = torch.where(inner | self.seen[level.number], values, 0.0)
         return (values if mask is None else values.masked_fill(~mask, 0.0)).sum(1)

@@ -11,7 +11,7 @@ import itertools
 
 from dualogic.errors import SizeError
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
-from dualogic.formula.shape import Item, Shape, Size, max_size, shorten
+from dualogic.formula.shape import Deferred, Item, Ragged, Shape, Size, broadcast, max_size
 from dualogic.formula.symbol import MaskExpression
 from dualogic.normalize.nnf import to_nnf
 from dualogic.normalize.reindex import KEEP, NEW, reindex, select
@@ -54,14 +54,23 @@ def _covered(literal: Formula, items: tuple[Item, ...]) -> int:
 def to_cnf(formula: Formula, max_clauses: int = 10_000) -> Formula:
     """Distribute ``|`` over ``&``; refuse when more than ``max_clauses`` clauses would result."""
     clauses = _Distributor(formula, max_clauses).clauses(to_nnf(formula))
-    parts: list[Formula] = []
-    for clause in clauses:
-        body = clause.literals[0] if len(clause.literals) == 1 else Junction("|", clause.literals)
-        if clause.universal:
-            body = Quantifier("all", body, tuple(sorted(clause.universal)), clause.where, False)
-        parts.append(body)
+    parts = [_close(clause) for clause in clauses]
     unique = list(dict.fromkeys(parts))
     return unique[0] if len(unique) == 1 else Junction("&", tuple(unique))
+
+
+def _close(clause: _Clause) -> Formula:
+    """The clause as a formula."""
+    body = clause.literals[0] if len(clause.literals) == 1 else Junction("|", clause.literals)
+    # Axes that no literal has come first and have at least one entry, so quantifying over them changes nothing.
+    missing = len(clause.shape) - len(body.shape)
+    dims = tuple(dim - missing for dim in sorted(clause.universal) if dim >= missing)
+    if clause.where is not None and broadcast((body.shape, clause.where.shape), Deferred(body.__str__)) != body.shape:
+        raise SizeError(
+            f"{body.brief()} has no CNF below .all(where={clause.where}): whether it must hold depends on the mask alone, "
+            f"which is no literal; take it out of the quantifier, or train the nested formula"
+        )
+    return Quantifier("all", body, dims, clause.where, False) if dims else body
 
 
 class _Distributor:
@@ -107,6 +116,13 @@ class _Distributor:
         for clause in self.clauses(node.operand):
             free = [dim for dim in range(len(clause.shape)) if dim not in clause.universal]
             bound = frozenset(free[dim] for dim in node.dims)
+            for dim in node.dims:
+                size = node.operand.shape[dim]
+                if clause.shape[free[dim]] == 1 and isinstance(size, Ragged) and size.trim:
+                    raise SizeError(
+                        f"{node.brief()} has no CNF: a part of it does not have the axis {size!r}, which may be empty; "
+                        f"take that part out of the quantifier, or train the nested formula"
+                    )
             where = clause.where
             if node.where is not None:
                 # The mask speaks of the operand's axes; the clause may have further universal ones among them.
@@ -125,8 +141,8 @@ class _Distributor:
         sizes = [node.operand.shape[dim] for dim in node.dims]
         if node.where is not None or not all(isinstance(size, int) for size in sizes):
             raise SizeError(
-                f"{node} has no CNF: it needs one clause for every choice of an entry, and the entries of a masked or ragged "
-                f"axis are not known before tensors are bound; train the nested formula instead"
+                f"{node.brief()} has no CNF: it needs one clause for every choice of an entry, and the entries of a masked or "
+                f"ragged axis are not known before tensors are bound; train the nested formula instead"
             )
         entries = []
         for positions in itertools.product(*(range(max_size(size)) for size in sizes)):
@@ -143,7 +159,8 @@ class _Distributor:
         if count > self.max_clauses:
             raise SizeError(
                 f"the CNF has more than {self.max_clauses} clauses (at least {count} at one step) for "
-                f"{shorten(str(self.formula))}; train the nested formula, which has the same cost at linear size, or raise max_clauses"
+                f"{self.formula.brief()}; train the nested formula, which has the same cost at linear size, or raise "
+                f"max_clauses"
             )
 
 
