@@ -107,6 +107,7 @@ class LogicLoss(nn.Module):
         self._validated = False
         self._pending: tuple[Update | None, State] | None = None
         self._last: dict[str, Tensor] = {}
+        self._mark_static()
 
     def _compile(self) -> None:
         self._program = self.method.program(self.rules)
@@ -192,6 +193,12 @@ class LogicLoss(nn.Module):
         names = list(self._state)
         copies = snapshot([*self._state.values(), *(() if rows is None else (rows,))])
         return None if rows is None else copies[-1], dict(zip(names, copies))
+
+    def _mark_static(self) -> None:
+        """Tell torch.compile's CUDA graphs that the state stays where it is, so that updating it in place does not rule them out."""
+        for tensor in (self._table.values, self._guard.flags, *self._state.values()):
+            # What torch._dynamo.mark_static_address does, without importing a compiler that may never be used.
+            tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
 
     def _can_fuse(self, rows: Tensor, moves: Tensor) -> bool:
         plain = type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
@@ -355,6 +362,7 @@ class LogicLoss(nn.Module):
             self._guard.to_(device)
             self._last = {name: value.to(device) for name, value in self._last.items()}
             self._pending = None
+            self._mark_static()
         return self
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
@@ -399,6 +407,7 @@ class LogicLoss(nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._compile()
+        self._mark_static()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LogicLoss:
         import copy
