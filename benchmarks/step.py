@@ -145,6 +145,7 @@ def clauses(device: str, count: int = 10_000, repeats: int = 20, samples: int = 
 def main() -> None:
     """Print the ratios asked for."""
     chosen = sys.argv[1:] or ["cifar", "clauses"]
+    torch.set_num_threads(1)  # two threads that wait for each other on a busy machine measure the machine
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if "cifar" in chosen:
         ours, hand = cifar(device)

@@ -29,6 +29,7 @@ from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.shape import as_int, format_shape
 from dualogic.methods import Method, resolve
 from dualogic.methods.base import State
+from dualogic.opaque import snapshot
 
 UPDATES = ("forward", "manual")
 REDUCTIONS = ("mean", "sum", "none")
@@ -108,6 +109,7 @@ class LogicLoss(nn.Module):
         self._validated = False
         self._pending: tuple[Update | None, State] | None = None
         self._last: dict[str, Tensor] = {}
+        self._mark_static()
 
     def _compile(self) -> None:
         self._program = self.method.program(self.rules)
@@ -152,27 +154,29 @@ class LogicLoss(nn.Module):
     def _evaluate(self, values: Any, index: Tensor | None, updating: bool, at_once: bool) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
         rows, index, good = self._fetch(index, at_once)
+        state = self._state
+        if torch.compiler.is_compiling():
+            rows, state = self._snapshot(rows)
         update: Update | None = None
         finite: Tensor | None = None
         if updating and rows is not None:
             with torch.no_grad():
-                update, finite = self._move(index, good, rows, values, at_once)
+                update, finite = self._move(index, good, rows, state, values, at_once)
         loss_first = self._program.loss_first or self.update == "manual"
-        losses, costs = self._program.losses(rows if loss_first or update is None else update.local, self._state, values)
+        losses, costs = self._program.losses(rows if loss_first or update is None else update.local, state, values)
         if update is None:
             finite = self._find_finite(costs, values, at_once)
         if updating:
-            state = self._program.advance(self._state, costs.detach(), finite)
-            self._pending = (update, state)
+            self._pending = (update, self._program.advance(state, costs.detach(), finite))
             if self.update == "forward":
                 self._commit()
         return losses, costs
 
     def _move(
-        self, index: Tensor | None, good: Tensor | None, rows: Tensor, values: Any, at_once: bool
+        self, index: Tensor | None, good: Tensor | None, rows: Tensor, state: State, values: Any, at_once: bool
     ) -> tuple[Update, Tensor | None]:
         """The rows after a step, and which samples have finite costs (``None`` if all do)."""
-        costs, moves = self._program.moves(rows, self._state, values)
+        costs, moves = self._program.moves(rows, state, values)
         if good is not None and index is not None and self._can_fuse(rows, moves):
             new, finite = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags)
             return Update(new, index, new), finite
@@ -185,6 +189,18 @@ class LogicLoss(nn.Module):
             return self._program.apply_moves(rows, moves, values)
 
         return self._table.advance(index, rows, moves, apply, counted), found  # type: ignore[arg-type]
+
+    def _snapshot(self, rows: Tensor | None) -> tuple[Tensor | None, State]:
+        """Copies of what this step reads and then overwrites; see :mod:`dualogic.opaque`."""
+        names = list(self._state)
+        copies = snapshot([*self._state.values(), *(() if rows is None else (rows,))])
+        return None if rows is None else copies[-1], dict(zip(names, copies))
+
+    def _mark_static(self) -> None:
+        """Tell torch.compile's CUDA graphs that the state stays where it is, so that updating it in place does not rule them out."""
+        for tensor in (self._table.values, self._guard.flags, *self._state.values()):
+            # What torch._dynamo.mark_static_address does, without importing a compiler that may never be used.
+            tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
 
     def _can_fuse(self, rows: Tensor, moves: Tensor) -> bool:
         plain = type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
@@ -206,7 +222,9 @@ class LogicLoss(nn.Module):
         with torch.no_grad():
             if update is not None:
                 self._table.commit(update, self._state["steps"])
-            self._state = state
+            # In place, so that captured graphs, which know addresses only, see the new state.
+            for name, value in state.items():
+                self._state[name].copy_(value)
 
     def step(self) -> None:
         """With ``update="manual"``: apply the update that belongs to the latest training call of ``forward``.
@@ -231,9 +249,8 @@ class LogicLoss(nn.Module):
     def reset_(self) -> LogicLoss:
         """Forget everything learned: equal weights, initial ``delta``, no steps."""
         self._table.reset_()
-        device = self._table.device
-        fresh = self._program.initial_state(self._state["delta"].dtype)
-        self._state = {name: value.to(device) for name, value in fresh.items()}
+        for name, value in self._program.initial_state(self._state["delta"].dtype).items():
+            self._state[name].copy_(value)
         self._pending = None
         self._last = {}
         return self
@@ -243,7 +260,7 @@ class LogicLoss(nn.Module):
     @property
     def delta(self) -> Tensor:
         """The scale of each rule's truncated normal, ``(rules,)``."""
-        return self._state["delta"]
+        return self._state["delta"].clone()
 
     def weights(self, index: Tensor | None = None) -> dict[str, Tensor]:
         """How each connective weighs its operands.
@@ -280,9 +297,10 @@ class LogicLoss(nn.Module):
     def statistics(self) -> dict[str, dict[str, Tensor]]:
         """Means over the latest batch for each rule, as tensors on the device: cost, loss and delta; waits for nothing."""
         found: dict[str, dict[str, Tensor]] = {}
+        delta = self.delta
         for position, name in enumerate(self.rules):
             entry = {key: value[:, position].mean() for key, value in self._last.items()}
-            found[name] = {**entry, "delta": self._state["delta"][position]}
+            found[name] = {**entry, "delta": delta[position]}
         return found
 
     def extra_repr(self) -> str:
@@ -345,6 +363,7 @@ class LogicLoss(nn.Module):
             self._guard.to_(device)
             self._last = {name: value.to(device) for name, value in self._last.items()}
             self._pending = None
+            self._mark_static()
         return self
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
@@ -389,6 +408,7 @@ class LogicLoss(nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._compile()
+        self._mark_static()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LogicLoss:
         import copy

@@ -60,7 +60,9 @@ class Plan:
             isinstance(node, Quantifier) and node.where is not None for node in walk(*formulas.values())
         )
         places = [place for _, group in self._roots for place in group]
-        self._order = None if places == sorted(places) else [places.index(place) for place in range(len(places))]
+        inverse = {place: slot for slot, place in enumerate(places)}
+        self._order = None if places == sorted(places) else tuple(inverse[place] for place in range(len(places)))
+        self._positions: dict[tuple[tuple[int, ...], torch.device], Tensor] = {}
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None) -> Bound:
         """Check the tensors of a call."""
@@ -72,7 +74,8 @@ class Plan:
         found = self._on_device.get(key)
         if found is None:
             # Plans outlive the call that made them: constants born in inference mode could not be trained with later.
-            with torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext():
+            compiling = torch.compiler.is_compiling()
+            with torch.inference_mode(False) if not compiling and torch.is_inference_mode_enabled() else contextlib.nullcontext():
                 found = [
                     constant.to(device=device, dtype=dtype if constant.is_floating_point() else None)
                     for constant in self._constants
@@ -94,7 +97,15 @@ class Plan:
         if len(parts) == 1:
             return parts[0]
         joined = torch.cat(parts, dim=1)
-        return joined if self._order is None else joined[:, self._order]
+        return joined if self._order is None else joined.index_select(1, self.positions(self._order, joined.device))
+
+    def positions(self, places: tuple[int, ...], device: torch.device) -> Tensor:
+        """Positions as a tensor that stays on the device: a list would travel there at every step."""
+        found = self._positions.get((places, device))
+        if found is None:
+            found = torch.tensor(places, device=device)
+            self._positions[places, device] = found
+        return found
 
     @staticmethod
     def _root(branch: Branch, registers: Registers, combine: Combine, count: int) -> Tensor:

@@ -214,13 +214,13 @@ def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:
                 [5.],
                 [2.]])
     """
-    ordered, order = index.sort()
-    repeated = ordered[1:] == ordered[:-1]
-    if index.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(repeated.any()):
-        return moves
-    group = torch.empty_like(order)
-    group[order] = torch.nn.functional.pad((~repeated).cumsum(0), (1, 0))
-    group = group.to(moves.device, non_blocking=True)  # the index of a table in host memory is there too
-    count = torch.zeros_like(group).index_add_(0, group, torch.ones_like(group))
-    total = torch.zeros_like(moves).index_add_(0, group, moves)
-    return (total / count.clamp_min(1).unsqueeze(1)).index_select(0, group)
+    if index.device.type == "cpu" and not torch.compiler.is_compiling():
+        ordered = index.sort().values
+        if not bool((ordered[1:] == ordered[:-1]).any()):
+            return moves
+    index = index.to(moves.device, non_blocking=True)  # that of a table in host memory is there too
+    same = index.unsqueeze(1) == index
+    # The first occurrence of each sample collects the moves of all.
+    first = same.to(torch.int8).argmax(1)
+    total = torch.zeros_like(moves).index_add_(0, first, moves)
+    return total.index_select(0, first) / same.sum(1, keepdim=True)

@@ -70,7 +70,8 @@ class DistributionalProgram(Program):
 
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         costs = self.mix(rows, values)
-        return truncated_normal_loss(costs, state["delta"].to(costs.dtype)), costs
+        # A copy, because delta is updated in place before the backward pass.
+        return truncated_normal_loss(costs, state["delta"].to(costs.dtype, copy=True)), costs
 
     def advance(self, state: State, costs: Tensor, finite: Tensor | None) -> State:
         new = super().advance(state, costs, finite)

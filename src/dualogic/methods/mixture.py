@@ -112,7 +112,7 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor) -> Tensor:
 
     for branch, places in plan.roots:
         whole = len(places) == slope.shape[1]
-        descend(branch, slope if whole else slope[:, places])
+        descend(branch, slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)))
     ordered = [moves[level.number].flatten(1) for level in plan.levels if not level.uniform]
     return ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1)
 
