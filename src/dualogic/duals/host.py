@@ -75,6 +75,7 @@ class HostTable(DualTable):
 
     A step needs no synchronisation if its index is on the host, as a data loader gives it; an index on the device is read back
     first. The table itself is ordinary memory that is taken up row by row; what is pinned is a batch's rows on their way.
+    ``torch.compile`` leaves these methods as they are, so its graph ends and begins anew around them.
 
     Args:
         samples: the number of rows.
@@ -116,6 +117,7 @@ class HostTable(DualTable):
     def place(self) -> str:
         return f"in host memory, for {self.device}"
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def check_index(self, index: Any, batch: int, at_once: bool) -> Tensor:
         found = as_index(index, CPU, batch)
         check_range(found, self.samples)
