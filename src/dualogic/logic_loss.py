@@ -198,7 +198,7 @@ class LogicLoss(nn.Module):
 
     def _mark_static(self) -> None:
         """Tell torch.compile's CUDA graphs that the state stays where it is, so that updating it in place does not rule them out."""
-        for tensor in (self._table.values, self._guard.flags, *self._state.values()):
+        for tensor in (*self._table.changing(), self._guard.flags, *self._state.values()):
             # What torch._dynamo.mark_static_address does, without importing a compiler that may never be used.
             tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
 

@@ -169,10 +169,13 @@ class AmortisedTable(DualTable):
             average.zero_()
             square.zero_()
 
+    def changing(self) -> list[Tensor]:
+        return [*self.parameters, *self.averages, *self.squares]
+
     def state(self) -> dict[str, Tensor]:
         groups = {"parameters": self.parameters, "averages": self.averages, "squares": self.squares}
         return {f"table.{name}.{number}": value for name, group in groups.items() for number, value in enumerate(group)}
 
     def memory(self) -> Memory:
-        total = sum(value.numel() * value.element_size() for value in self.state().values())
+        total = sum(value.numel() * value.element_size() for value in self.changing())
         return Memory(0, total, f"a network in {str(self.dtype).removeprefix('torch.')} on {self.device}")

@@ -197,6 +197,9 @@ class HostTable(DualTable):
             read.result()
         self._reads, self._writes = [], []
 
+    def changing(self) -> list[Tensor]:
+        return []
+
     def state(self) -> dict[str, Tensor]:
         self.settle()
         return super().state()

@@ -134,6 +134,10 @@ class DualTable:
         """Equal weights everywhere."""
         self.values.zero_()
 
+    def changing(self) -> list[Tensor]:
+        """The tensors on the device that :meth:`commit` changes in place."""
+        return [self.values]
+
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint holds, by name: the tensors themselves, not copies."""
         return {"table": self.values}
