@@ -49,8 +49,23 @@ def load_tensors(
     with torch.no_grad():
         for name, value in own.items():
             if prefix + name in state_dict:
-                value.copy_(state_dict[prefix + name])
+                copy_saved(value, state_dict[prefix + name])
     return True
+
+
+def copy_saved(value: Any, saved: Any) -> None:
+    """``value.copy_(saved)``, where each may be spread over processes as a ``DTensor`` along its first axis, or not."""
+    mine, theirs = (getattr(tensor, "device_mesh", None) for tensor in (value, saved))
+    if mine is None:
+        value.copy_(saved if theirs is None else saved.full_tensor())
+        return
+    local: Tensor = value.to_local()
+    if theirs == mine and value.placements == saved.placements:
+        local.copy_(saved.to_local())
+        return
+    whole = saved if theirs is None else saved.full_tensor()
+    block = -(-value.shape[0] // mine.size())
+    local.copy_(whole[mine.get_local_rank() * block :][: local.shape[0]])
 
 
 def shorten(text: str, limit: int = 120) -> str:

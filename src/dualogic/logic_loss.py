@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -12,10 +13,13 @@ from torch import Tensor, nn
 
 from dualogic import fused
 from dualogic.checkpoint import differences, load_tensors, shorten
+from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
+from dualogic.duals.collective import make_peers
 from dualogic.duals.factory import make_table
 from dualogic.duals.guard import Guard
 from dualogic.duals.memory import Memory
+from dualogic.duals.replicated import advance_together
 from dualogic.duals.table import DualTable, Update
 from dualogic.errors import (
     FormulaTypeError,
@@ -53,10 +57,20 @@ class LogicLoss(nn.Module):
         reduction: over samples: ``"mean"``, ``"sum"`` or ``"none"``.
         dtype: of the stored dual variables: ``torch.float32``, or ``torch.bfloat16`` for half the memory (rounded
             stochastically, so that small steps are not lost; see :mod:`dualogic.duals.rounding`).
-        process_group: reserved for training in several processes.
+        process_group: the ``torch.distributed`` group whose processes each pass a part of every batch; ``True`` or ``"world"``
+            for the default group. See below.
         table: where they are held: ``"device"``; ``"host"``, in host memory, of which a batch's rows visit the device;
-            ``"mapped"`` or ``dl.Mapped(path)``, in a file; or ``dl.Amortised(features=...)``, a network that takes features for
-            an index. A table takes ``num_samples * width * dtype.itemsize`` bytes, which ``repr`` shows.
+            ``"mapped"`` or ``dl.Mapped(path)``, in a file; ``"sharded"``, spread over the processes of ``process_group`` (all
+            others are then held by each process, and a file by one); or ``dl.Amortised(features=...)``, a network that takes
+            features for an index. A table takes ``num_samples * width * dtype.itemsize`` bytes, which ``repr`` shows.
+
+    With a ``process_group``, the duals, ``delta`` and the loss are those of one process that sees the parts of all processes as
+    one batch; parts may differ in size and may be empty. All processes call ``forward`` together while in training mode with
+    gradients enabled (and ``step``, with manual updates), and an error in one is raised in all. The loss is scaled so that its
+    *mean over processes* is that of one process, because DDP averages gradients so: a process returns the sum over its part,
+    times the number of processes, and for ``"mean"`` by the size of the whole batch. ``"none"`` is left alone. In ``eval()`` or
+    without gradients nothing is exchanged, and means are over the process's own part; but rows of a sharded table, in
+    ``forward`` with an index and in :meth:`weights`, are fetched by all processes together.
 
     Example:
         >>> import dualogic as dl, torch
@@ -99,7 +113,8 @@ class LogicLoss(nn.Module):
         self.reduction = reduction
         self.weight = _check_weight(weight, self.rules)
         self._compile()
-        self._table = make_table(table, self.num_samples, self._program.width, dtype)
+        self._peers = make_peers(process_group)
+        self._table = make_table(table, self.num_samples, self._program.width, dtype, self._peers)
         state_dtype = torch.promote_types(dtype, torch.float32)
         self._state: State = self._program.initial_state(state_dtype)
         self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
@@ -130,26 +145,37 @@ class LogicLoss(nn.Module):
         Returns:
             A scalar, or ``(batch,)`` with ``reduction="none"``; differentiable with respect to the tensors.
         """
-        compiling = torch.compiler.is_compiling()
-        bound = self._program.plan.bind(tensors, False if compiling else None if self._validated else True)
-        self._validated = self._validated or not compiling
-        at_once = bound.device.type == "cpu" and not compiling
-        self._check_device(bound.device)
-        index = self._check_index(index, bound.batch, at_once)
-        updating = self.training and torch.is_grad_enabled() and not self._frozen and bound.batch > 0
-        if updating and self.update == "forward" and not compiling:
-            _refuse_recomputation()
+        learning = self.training and torch.is_grad_enabled()
+        peers = self._peers if learning else None
+        if self._peers is None or not (learning or (self._table.collective and index is not None)):
+            bound, index = self._prepare(index, tensors)
+        else:
+            bound, index = self._peers.agree(functools.partial(self._prepare, index, tensors), lambda ready: ready[0].batch)
+        batch = bound.batch if peers is None else peers.total
+        at_once = bound.device.type == "cpu" and not torch.compiler.is_compiling()
         with autocast_off(bound.device):
+            updating = learning and not self._frozen and batch > 0
             losses, costs = self._evaluate(self._program.evaluate(bound), index, updating, at_once)
         self._last = {"cost": costs.detach(), "loss": losses.detach()}
-        if not at_once and not compiling:
-            self._guard.poll()
         if self._weighted:
             losses = losses * self._weights.to(losses.dtype)
         if self.reduction == "none":
             return losses.sum(1)
-        total = losses.sum()
-        return total / max(bound.batch, 1) if self.reduction == "mean" else total
+        total = losses.sum() if peers is None else losses.sum() * peers.size
+        return total / max(batch, 1) if self.reduction == "mean" else total
+
+    def _prepare(self, index: Any, tensors: dict[str, Tensor]) -> tuple[Bound, Tensor | None]:
+        """Bound tensors and the index, after all checks that can be made before anything is computed."""
+        compiling = torch.compiler.is_compiling()
+        if self.training and torch.is_grad_enabled() and not self._frozen and self.update == "forward" and not compiling:
+            _refuse_recomputation()
+        bound = self._program.plan.bind(tensors, False if compiling else None if self._validated else True)
+        self._validated = self._validated or not compiling
+        self._check_device(bound.device)
+        at_once = bound.device.type == "cpu" and not compiling
+        if not at_once and not compiling:
+            self._guard.poll()
+        return bound, self._check_index(index, bound.batch, at_once)
 
     def _evaluate(self, values: Any, index: Tensor | None, updating: bool, at_once: bool) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
@@ -165,9 +191,12 @@ class LogicLoss(nn.Module):
         loss_first = self._program.loss_first or self.update == "manual"
         losses, costs = self._program.losses(rows if loss_first or update is None else update.local, state, values)
         if update is None:
-            finite = self._find_finite(costs, values, at_once)
+            finite = self._find_finite(costs, values, at_once, self.training and torch.is_grad_enabled())
         if updating:
-            self._pending = (update, self._program.advance(state, costs.detach(), finite))
+            seen = costs.detach()
+            if self._peers is not None:
+                seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
+            self._pending = (update, self._program.advance(state, seen, finite))
             if self.update == "forward":
                 self._commit()
         return losses, costs
@@ -180,7 +209,7 @@ class LogicLoss(nn.Module):
         if good is not None and index is not None and self._can_fuse(rows, moves):
             new, finite = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags)
             return Update(new, index, new), finite
-        found = self._find_finite(costs, values, at_once)
+        found = self._find_finite(costs, values, at_once, learning=True)
         counted = found if good is None or found is None else found & good
         if counted is not None:
             moves = torch.where(counted.unsqueeze(1), moves, 0.0)
@@ -188,7 +217,9 @@ class LogicLoss(nn.Module):
         def apply(rows: Tensor, moves: Tensor) -> Tensor:
             return self._program.apply_moves(rows, moves, values)
 
-        return self._table.advance(index, rows, moves, apply, counted), found  # type: ignore[arg-type]
+        if self._peers is None or self._table.collective:
+            return self._table.advance(index, rows, moves, apply, counted), found  # type: ignore[arg-type]
+        return advance_together(self._table, self._peers, index, rows, moves, apply, counted), found
 
     def _snapshot(self, rows: Tensor | None) -> tuple[Tensor | None, State]:
         """Copies of what this step reads and then overwrites; see :mod:`dualogic.opaque`."""
@@ -203,13 +234,16 @@ class LogicLoss(nn.Module):
             tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
 
     def _can_fuse(self, rows: Tensor, moves: Tensor) -> bool:
-        plain = type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
+        plain = self._peers is None and type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
         return plain and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
 
-    def _find_finite(self, costs: Tensor, values: Any, at_once: bool) -> Tensor | None:
+    def _find_finite(self, costs: Tensor, values: Any, at_once: bool, learning: bool) -> Tensor | None:
         finite = torch.isfinite(costs.detach())
         if at_once:
-            if not bool(finite.all()):
+            fine = bool(finite.all())
+            if self._peers is not None and learning:
+                self._peers.agree(lambda: None if fine else self._program.plan.refuse_non_finite(costs.detach(), values))
+            elif not fine:
                 self._program.plan.refuse_non_finite(costs.detach(), values)
             return None
         self._guard.note_costs(finite)
@@ -277,7 +311,8 @@ class LogicLoss(nn.Module):
         if not self._table.shared:
             if index is None:
                 raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
-            index = self._check_index(index, len(torch.as_tensor(index)), at_once=True)
+            check = functools.partial(self._check_index, index, len(torch.as_tensor(index)), at_once=True)
+            index = self._peers.agree(check) if self._peers is not None and self._table.collective else check()
         with torch.no_grad():
             return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))  # type: ignore[arg-type]
 
@@ -349,7 +384,10 @@ class LogicLoss(nn.Module):
 
         On a CPU such problems are raised at once; on an accelerator, a few steps later, or here.
         """
-        self._guard.check()
+        if self._peers is None:
+            self._guard.check()
+        else:
+            self._peers.agree(self._guard.check)
 
     # ------------------------------------------------------------------ moving and saving
 
@@ -370,6 +408,12 @@ class LogicLoss(nn.Module):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         for name, value in {**self._table.state(), **self._state}.items():
             destination[prefix + name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        # torch.distributed.checkpoint looks every key of a state_dict up as an attribute.
+        if name == "table" or name in self.__dict__.get("_state", ()):
+            return {**self._table.state(), **self._state}[name]
+        return super().__getattr__(name)
 
     def get_extra_state(self) -> dict[str, Any]:
         """What a checkpoint must agree on: the rules, the method and the number of samples."""

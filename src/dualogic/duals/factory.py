@@ -7,23 +7,26 @@ from typing import Any
 import torch
 
 from dualogic.duals.amortised import Amortised, AmortisedTable
+from dualogic.duals.collective import Peers
 from dualogic.duals.host import HostTable
 from dualogic.duals.mapped import Mapped, MappedTable
+from dualogic.duals.sharded import ShardedTable
 from dualogic.duals.table import DualTable, SharedRow
 from dualogic.errors import OptionError
 
-PLACES = ("device", "host", "mapped")
+PLACES = ("device", "host", "mapped", "sharded")
 
 
-def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype) -> DualTable:
+def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype, peers: Peers | None = None) -> DualTable:
     """The table that holds the dual variables.
 
     Args:
-        choice: ``"device"``, ``"host"``, ``"mapped"``, a :class:`~dualogic.duals.mapped.Mapped` or an
-            :class:`~dualogic.duals.amortised.Amortised`.
+        choice: ``"device"``, ``"host"``, ``"mapped"``, ``"sharded"`` (over the processes of a group), a
+            :class:`~dualogic.duals.mapped.Mapped` or an :class:`~dualogic.duals.amortised.Amortised`.
         samples: the number of training samples; ``None`` for one row that serves all, or for a network.
         width: dual variables per sample.
         dtype: of the storage.
+        peers: the processes that train together, if there are several.
 
     Example:
         >>> import torch
@@ -45,4 +48,9 @@ def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype)
         return HostTable(samples, width, dtype)
     if choice == "mapped" or isinstance(choice, Mapped):
         return MappedTable(samples, width, dtype, choice if isinstance(choice, Mapped) else Mapped())
+    if choice == "sharded":
+        if peers is None:
+            raise OptionError("table='sharded' spreads rows over several processes; give process_group, or leave table out")
+        if width:
+            return ShardedTable(samples, width, dtype, peers)
     return DualTable(samples, width, dtype)

@@ -60,7 +60,7 @@ class Guard:
 
     def check(self) -> None:
         """Wait for the device and raise what any step so far met."""
-        self._raise(self.flags.cpu())
+        self._raise(self.flags.to("cpu", copy=True))
 
     def _raise(self, flags: Tensor) -> None:
         if not bool(flags.any()):

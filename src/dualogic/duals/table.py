@@ -49,6 +49,7 @@ class DualTable:
     """
 
     shared = False
+    collective = False  # whether fetch and advance need all processes of a group
 
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
         self.samples = samples

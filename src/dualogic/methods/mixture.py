@@ -161,7 +161,7 @@ def existing_columns(plan: Plan, mixture: Mixture, batch: int) -> Tensor:
             operands = level.unfit(torch.ones_like(mask, dtype=torch.uint8), seen.extent, 0).bool()
             mask = level.unfit(mask.to(torch.uint8), seen.extent, 1).bool()
             if mask.dim() > 2:
-                operands = operands.flatten(2).any(2).view(mask.shape[0], -1, *(1,) * (mask.dim() - 2))
+                operands = operands.flatten(2).any(2).view(*mask.shape[:2], *(1,) * (mask.dim() - 2))
             mask = mask & operands
         parts.append(mask.flatten(1))
     return torch.cat(parts, dim=1)

@@ -1,0 +1,44 @@
+"""A table that every process holds in full: only the batch's moves travel, and all processes write the same rows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from dualogic.duals.collective import Peers, eager
+from dualogic.duals.table import Apply, DualTable, Update
+
+
+@eager
+def advance_together(
+    table: DualTable, peers: Peers, index: Tensor | None, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None
+) -> Update:
+    """The rows after a step of the global batch: what one process would compute on all parts at once.
+
+    A sample that occurs several times, in whichever processes, moves by the mean of its moves; a shared row moves by the mean
+    over the global batch. Sent are ``8 + width * itemsize`` bytes per sample of the longest part, or ``width + 1`` numbers for
+    a shared row.
+
+    Args:
+        table: of any storage; equal in all processes.
+        peers: the processes, which agreed on ``counts`` at the start of the step.
+        index: of this process's part, ``(part,)``, or its features; ``None`` for a shared row.
+        rows: as fetched for this part.
+        moves: of this part, ``(part, width)``.
+        apply: makes new rows, row by row.
+        counted: which samples of the part may move; ``None`` for all.
+    """
+    if peers.size == 1:
+        return table.advance(index, rows, moves, apply, counted)  # type: ignore[arg-type]
+    if index is None:
+        number = moves.new_full((1,), moves.shape[0]) if counted is None else counted.sum().to(moves.dtype).unsqueeze(0)
+        total = peers.sum(torch.cat([moves.sum(0), number]))
+        mean = total[:-1] / total[-1].clamp_min(1.0)
+        return table.advance(index, rows, mean.unsqueeze(0), apply, None)  # type: ignore[arg-type]
+    everywhere = peers.gather(index.to(moves.device))
+    moves = peers.gather(moves)
+    counted = None if counted is None else peers.gather(counted)
+    update = table.advance(everywhere, table.fetch(everywhere), moves, apply, counted)
+    return dataclasses.replace(update, local=update.local[peers.mine])

@@ -1,0 +1,135 @@
+"""The same global batches for one process and for several: what tests/distributed runs in each process and compares."""
+
+import dataclasses
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+import dualogic as dl
+
+SAMPLES = 13
+STEPS = 50
+LONGEST = 11
+FEATURES = 4
+
+X, Y = dl.var("x"), dl.var("y")
+RULES = {"either": (X <= 0) | (Y <= 0) | (X + Y <= 1), "both": (X <= 0.2) & ((Y <= 0.3) | (X - Y <= 0.1))}
+SLOTS = dl.axis("n", max=FEATURES)
+RAGGED = (dl.var("z", SLOTS) <= 0.25).any(where=dl.mask("valid", SLOTS))
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """Options of a loss and for how long to train; ``table=None`` stands for a row shared by all samples."""
+
+    method: Any
+    table: str | None = "device"
+    rules: Any = None
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    steps: int = 20
+
+    def make(self, together: bool, **changed: Any) -> dl.LogicLoss:
+        options = {"dtype": torch.float64, **self.options, **changed}
+        if together:
+            options["process_group"] = "world"
+            options.setdefault("table", self.table or "device")
+        samples = None if self.table is None else SAMPLES
+        return dl.LogicLoss(RULES if self.rules is None else self.rules, samples, self.method, **options)
+
+
+METHODS = {
+    "mean": dl.methods.Dual(step=0.5),
+    "square": dl.methods.Dual(step=0.5, delta="square", rule="projected"),
+    "exact": dl.methods.Dual(step=0.5, delta="exact", rule="exponentiated", warmup=5),
+    "released": dl.methods.Dual(step=0.5, delta="released", epoch=20, floor=0.01),
+    "paper": dl.methods.Dual.paper(step=0.5),
+    "pd1": dl.methods.PD1(scale=20.0),
+    "pd2": dl.methods.PD2.released(),
+}
+SCENARIOS = {
+    **{f"{name}-replicated": Scenario(method, steps=STEPS) for name, method in METHODS.items()},
+    **{f"{name}-sharded": Scenario(method, "sharded", steps=STEPS) for name, method in METHODS.items()},
+    **{f"{name}-shared": Scenario(METHODS[name], None) for name in ("mean", "exact", "released", "pd2")},
+    "ragged-replicated": Scenario("dual", rules=RAGGED),
+    "ragged-sharded": Scenario("dual", "sharded", rules=RAGGED),
+    "hard-replicated": Scenario("hard"),
+    "hard-sharded": Scenario("hard", "sharded"),
+    "godel-shared": Scenario("godel", None),
+    "sum-replicated": Scenario("dual", options={"reduction": "sum", "weight": {"either": 2.0}}),
+    "none-sharded": Scenario("dual", "sharded", options={"reduction": "none"}),
+    "bfloat16-replicated": Scenario("dual", options={"dtype": torch.bfloat16}),
+    "bfloat16-sharded": Scenario("dual", "sharded", options={"dtype": torch.bfloat16}),
+    "manual-replicated": Scenario("dual", options={"update": "manual"}),
+    "manual-sharded": Scenario("dual", "sharded", options={"update": "manual"}),
+}
+
+OF_THREE = [name for name in SCENARIOS if name.split("-")[0] in ("exact", "pd2", "ragged", "bfloat16", "none")]
+"""What three processes run: enough for what a third process can break."""
+
+
+def global_batch(step: int) -> dict[str, torch.Tensor]:
+    """Indices with repetitions, features and masks; every tenth batch is empty."""
+    generator = torch.Generator().manual_seed(step)
+    size = 0 if step % 10 == 9 else LONGEST
+    valid = torch.rand(size, FEATURES, generator=generator) < 0.7
+    valid[:, 0] = True
+    return {
+        "index": torch.randint(SAMPLES, (size,), generator=generator),
+        "features": torch.randn(size, FEATURES, generator=generator, dtype=torch.float64),
+        "valid": valid,
+    }
+
+
+def part_of(batch: dict[str, torch.Tensor], step: int, rank: int, size: int) -> dict[str, torch.Tensor]:
+    """A process's part: of random length, and now and then empty."""
+    generator = torch.Generator().manual_seed(1000 + step)
+    length = len(batch["index"])
+    cuts = torch.randint(length + 1, (size - 1,), generator=generator).sort().values.tolist()
+    if step % 7 == 3:
+        cuts[0] = 0
+    bounds = [0, *cuts, length]
+    return {name: value[bounds[rank] : bounds[rank + 1]] for name, value in batch.items()}
+
+
+def tensors_of(scenario: Scenario, part: dict[str, torch.Tensor], theta: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What a small network makes of the features."""
+    output = torch.nn.functional.softplus(part["features"] @ theta)
+    if scenario.rules is RAGGED:
+        return {"z": output, "valid": part["valid"]}
+    return {"x": output[:, 0], "y": output[:, 1]}
+
+
+def train(scenario: Scenario, logic: dl.LogicLoss, theta: torch.Tensor, steps: range, together: bool) -> dict[str, Any]:
+    """Train ``theta`` (in place) on global batches, or on this process's parts of them with averaged gradients, as DDP does."""
+    rank, size = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+    losses, deltas = [], []
+    for step in steps:
+        batch = global_batch(step)
+        part = part_of(batch, step, rank, size) if together else batch
+        theta.grad = None
+        loss = logic(part["index"] if logic.num_samples else None, **tensors_of(scenario, part, theta))
+        total = loss.sum() * (size if loss.dim() else 1)
+        total.backward()
+        if logic.update == "manual" and len(batch["index"]):
+            logic.step()
+        mean = total.detach().clone()
+        if together:
+            dist.all_reduce(mean)
+            dist.all_reduce(theta.grad)
+            mean, theta.grad = mean / size, theta.grad / size
+        with torch.no_grad():
+            theta -= 0.02 * theta.grad
+        losses.append(mean)
+        deltas.append(logic.delta.clone())
+    return {"loss": torch.stack(losses), "delta": torch.stack(deltas), "theta": theta.detach().clone(), "table": whole(logic)}
+
+
+def whole(logic: dl.LogicLoss) -> torch.Tensor:
+    """All rows of a table, wherever they live; called by all processes."""
+    table = logic.state_dict()["table"]
+    return table.full_tensor() if hasattr(table, "full_tensor") else table.clone()
+
+
+def new_theta() -> torch.Tensor:
+    return torch.randn(FEATURES, FEATURES, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
