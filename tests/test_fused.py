@@ -93,7 +93,9 @@ def test_loss_slope_and_delta(dtype):
     assert torch.equal(fused.next_delta(mu, torch.zeros_like(finite), delta, 0.2, 10.0, False), delta)
 
 
-@pytest.mark.parametrize("options", [{}, {"rule": "exponentiated"}, {"rule": "projected", "delta": "exact"}, {"delta": "square"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"rule": "exponentiated"}, {"rule": "projected", "delta": "exact"}, {"delta": "square"}], ids=str
+)
 def test_training_on_a_gpu_equals_training_on_a_cpu(options):
     method = dl.methods.Dual(**options)
     there, here = (dl.LogicLoss(RULES, num_samples=20, method=method) for _ in range(2))
@@ -153,7 +155,10 @@ def test_no_synchronisation_and_problems_are_reported_later():
 def test_a_captured_step_equals_an_eager_one():
     graphed, eager = (dl.LogicLoss(RULES, num_samples=20).to("cuda") for _ in range(2))
     batches = [batch(step, 20, "cuda") for step in range(10)]
-    static_index, static = batches[0][0].clone(), {name: value.detach().clone().requires_grad_() for name, value in batches[0][1].items()}
+    static_index, static = (
+        batches[0][0].clone(),
+        {name: value.detach().clone().requires_grad_() for name, value in batches[0][1].items()},
+    )
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

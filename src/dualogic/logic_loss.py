@@ -120,10 +120,7 @@ class LogicLoss(nn.Module):
         self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
         self._weighted = any(value != 1.0 for value in self.weight.values())
         self._guard = Guard(self.rules, self.num_samples)
-        self._frozen = 0
-        self._validated = False
-        self._pending: tuple[Update | None, State] | None = None
-        self._last: dict[str, Tensor] = {}
+        self._run = _Run()
         self._mark_static()
 
     def _compile(self) -> None:
@@ -145,6 +142,7 @@ class LogicLoss(nn.Module):
         Returns:
             A scalar, or ``(batch,)`` with ``reduction="none"``; differentiable with respect to the tensors.
         """
+        optimal = index is None and not self.training and not self._table.shared
         learning = self.training and torch.is_grad_enabled()
         peers = self._peers if learning else None
         if self._peers is None or not (learning or (self._table.collective and index is not None)):
@@ -154,9 +152,9 @@ class LogicLoss(nn.Module):
         batch = bound.batch if peers is None else peers.total
         at_once = bound.device.type == "cpu" and not torch.compiler.is_compiling()
         with autocast_off(bound.device):
-            updating = learning and not self._frozen and batch > 0
-            losses, costs = self._evaluate(self._program.evaluate(bound), index, updating, at_once)
-        self._last = {"cost": costs.detach(), "loss": losses.detach()}
+            updating = learning and not self._run.frozen and batch > 0
+            losses, costs = self._evaluate(self._program.evaluate(bound), index, optimal, updating, at_once)
+        self._run.last = {"cost": costs.detach(), "loss": losses.detach()}
         if self._weighted:
             losses = losses * self._weights.to(losses.dtype)
         if self.reduction == "none":
@@ -167,25 +165,25 @@ class LogicLoss(nn.Module):
     def _prepare(self, index: Any, tensors: dict[str, Tensor]) -> tuple[Bound, Tensor | None]:
         """Bound tensors and the index, after all checks that can be made before anything is computed."""
         compiling = torch.compiler.is_compiling()
-        if self.training and torch.is_grad_enabled() and not self._frozen and self.update == "forward" and not compiling:
+        if self.training and torch.is_grad_enabled() and not self._run.frozen and self.update == "forward" and not compiling:
             _refuse_recomputation()
-        bound = self._program.plan.bind(tensors, False if compiling else None if self._validated else True)
-        self._validated = self._validated or not compiling
+        bound = self._program.plan.bind(tensors, False if compiling else None if self._run.validated else True)
+        self._run.validated = self._run.validated or not compiling
         self._check_device(bound.device)
         at_once = bound.device.type == "cpu" and not compiling
         if not at_once and not compiling:
             self._guard.poll()
         return bound, self._check_index(index, bound.batch, at_once)
 
-    def _evaluate(self, values: Any, index: Tensor | None, updating: bool, at_once: bool) -> tuple[Tensor, Tensor]:
+    def _evaluate(self, values: Any, index: Tensor | None, optimal: bool, updating: bool, at_once: bool) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
-        rows, index, good = self._fetch(index, at_once)
+        rows, index, good = (None, index, None) if optimal else self._fetch(index, at_once)
         state = self._state
         if torch.compiler.is_compiling():
             rows, state = self._snapshot(rows)
         update: Update | None = None
         finite: Tensor | None = None
-        if updating and rows is not None:
+        if updating and rows is not None and self._program.width:
             with torch.no_grad():
                 update, finite = self._move(index, good, rows, state, values, at_once)
         loss_first = self._program.loss_first or self.update == "manual"
@@ -196,7 +194,7 @@ class LogicLoss(nn.Module):
             seen = costs.detach()
             if self._peers is not None:
                 seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
-            self._pending = (update, self._program.advance(state, seen, finite))
+            self._run.pending = (update, self._program.advance(state, seen, finite))
             if self.update == "forward":
                 self._commit()
         return losses, costs
@@ -250,9 +248,9 @@ class LogicLoss(nn.Module):
         return finite.all(1)
 
     def _commit(self) -> None:
-        assert self._pending is not None
-        update, state = self._pending
-        self._pending = None
+        assert self._run.pending is not None
+        update, state = self._run.pending
+        self._run.pending = None
         with torch.no_grad():
             if update is not None:
                 self._table.commit(update, self._state["steps"])
@@ -267,26 +265,26 @@ class LogicLoss(nn.Module):
         """
         if self.update != "manual":
             raise StateError('step() belongs to LogicLoss(..., update="manual"); this loss updates itself in forward')
-        if self._pending is None:
+        if self._run.pending is None:
             raise StateError("step() has nothing to apply: call forward in training mode, with gradients enabled, first")
         self._commit()
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[LogicLoss]:
         """Suspend updates, as in ``with logic.frozen(): ...``; the stored duals are used."""
-        self._frozen += 1
+        self._run.frozen += 1
         try:
             yield self
         finally:
-            self._frozen -= 1
+            self._run.frozen -= 1
 
     def reset_(self) -> LogicLoss:
         """Forget everything learned: equal weights, initial ``delta``, no steps."""
         self._table.reset_()
         for name, value in self._program.initial_state(self._state["delta"].dtype).items():
             self._state[name].copy_(value)
-        self._pending = None
-        self._last = {}
+        self._run.pending = None
+        self._run.last = {}
         return self
 
     # ------------------------------------------------------------------ looking inside
@@ -334,7 +332,7 @@ class LogicLoss(nn.Module):
         found: dict[str, dict[str, Tensor]] = {}
         delta = self.delta
         for position, name in enumerate(self.rules):
-            entry = {key: value[:, position].mean() for key, value in self._last.items()}
+            entry = {key: value[:, position].mean() for key, value in self._run.last.items()}
             found[name] = {**entry, "delta": delta[position]}
         return found
 
@@ -355,9 +353,9 @@ class LogicLoss(nn.Module):
     # ------------------------------------------------------------------ checks
 
     def _fetch(self, index: Tensor | None, at_once: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Rows of the table (``None`` for the optimal duals), a safe index, and which entries of it were in range."""
-        if not self._program.width or (index is None and not self._table.shared):
-            return None, index, None
+        """Rows of the table, a safe index, and which entries of it were in range (``None`` if all are)."""
+        if not self._program.width:
+            return self._state["delta"].new_empty(1, 0), index, None
         if at_once or index is None:
             return self._table.fetch(index), index, None  # type: ignore[arg-type]
         return self._table.fetch_checked(index, self._guard.flags)
@@ -399,8 +397,8 @@ class LogicLoss(nn.Module):
             self._state = {name: value.to(device) for name, value in self._state.items()}
             self._weights = self._weights.to(device)
             self._guard.to_(device)
-            self._last = {name: value.to(device) for name, value in self._last.items()}
-            self._pending = None
+            self._run.last = {name: value.to(device) for name, value in self._run.last.items()}
+            self._run.pending = None
             self._mark_static()
         return self
 
@@ -442,11 +440,11 @@ class LogicLoss(nn.Module):
         super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         problems = differences(state_dict.get(f"{prefix}_extra_state"), self.get_extra_state())
         if load_tensors(own, state_dict, prefix, problems, missing_keys, error_msgs):
-            self._pending = None
+            self._run.pending = None
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state.update(_program=None, _pending=None)
+        state.update(_program=None, _run=_Run())
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -461,6 +459,16 @@ class LogicLoss(nn.Module):
         memo[id(self)] = twin
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
+
+
+class _Run:
+    """What changes from call to call and is not saved; kept apart because setting attributes of a module is slow."""
+
+    def __init__(self) -> None:
+        self.frozen = 0
+        self.validated = False
+        self.pending: tuple[Update | None, State] | None = None
+        self.last: dict[str, Tensor] = {}
 
 
 def _check_rules(rules: Any) -> dict[str, Formula]:

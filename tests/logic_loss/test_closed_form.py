@@ -180,3 +180,15 @@ def test_tied_duals_share_one_set_of_weights():
     weights = tied.weights(torch.tensor([1]))
     assert weights["rule/0"].shape == (1, 1, 2)
     assert weights["rule/0"][0, 0, 0] > 0.5
+
+
+def test_a_rule_whose_only_connective_is_tied_trains_on_the_mean():
+    """It has no dual variables at all, which must not be taken for the optimal duals of ``eval()``."""
+    x = torch.tensor([[1.0, 2.0, 3.0, 6.0]])
+    for samples, index in ((3, torch.tensor([1])), (None, None)):
+        logic = dl.LogicLoss((X <= 0).all(duals="tied"), num_samples=samples)
+        logic(index, x=x.requires_grad_())
+        assert logic.statistics()["rule"]["cost"].item() == 3.0
+    logic = dl.LogicLoss((X <= 0).all(duals="tied"), num_samples=3).eval()
+    logic(x=x)
+    assert logic.statistics()["rule"]["cost"].item() == 6.0

@@ -84,7 +84,10 @@ def test_loading_inside_a_larger_module():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"rules": {**RULES, "both": (X <= 2) & (Y <= 1)}}, r"rule 'both' is \(x <= 1\) & \(y <= 1\) in the checkpoint and \(x <= 2\)"),
+        (
+            {"rules": {**RULES, "both": (X <= 2) & (Y <= 1)}},
+            r"rule 'both' is \(x <= 1\) & \(y <= 1\) in the checkpoint and \(x <= 2\)",
+        ),
         ({"rules": {"either": RULES["either"]}}, r"rule 'both' is .* in the checkpoint and nothing here"),
         ({"samples": 9}, "num_samples is 8 in the checkpoint and 9 here"),
         ({"method": "hard"}, "method is 'dual' in the checkpoint and 'hard' here"),

@@ -28,7 +28,7 @@ def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
         >>> truncated_normal_loss(torch.tensor([0.0, 1.0]), torch.tensor(1.0))
         tensor([-0.6931,  0.3272])
     """
-    if delta.requires_grad or not mu.requires_grad:
+    if delta.requires_grad or not mu.requires_grad or torch.compiler.is_compiling():
         return _loss(mu, delta)
     result: Tensor = _LossWithSlope.apply(mu, delta)
     return result
@@ -73,7 +73,7 @@ class _LossWithSlope(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         mu, delta, slope = ctx.saved_tensors
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        if torch.is_grad_enabled():
             # A second derivative is wanted: give one that can be differentiated.
             slope = truncated_normal_slope(mu, delta)
         return gradients[0] * slope, None
