@@ -1,12 +1,124 @@
-"""What a ``state_dict`` holds of a logic loss, and whether one fits another."""
+"""How a logic loss is moved, copied, saved and loaded: its state is in plain tensors, not in buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from dualogic.arguments import shorten
+from dualogic.duals.guard import Guard
+from dualogic.duals.table import DualTable, Update
+from dualogic.formula.connective import Formula
+from dualogic.methods.base import Method, Program, State
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Run:
+    """What changes from call to call and is not saved; kept apart because setting attributes of a module is slow."""
+
+    def __init__(self) -> None:
+        self.frozen = 0
+        self.validated = False
+        self.pending: tuple[Update | None, State] | None = None
+        self.last: dict[str, Tensor] = {}
+
+
+class KeptModule(nn.Module):
+    """A module whose dual variables and ``delta`` follow it to a device, keep their dtype, and are all in its ``state_dict``."""
+
+    rules: dict[str, Formula]
+    method: Method
+    num_samples: int | None
+    _program: Program
+    _table: DualTable
+    _state: State
+    _weights: Tensor
+    _guard: Guard
+    _run: Run
+
+    def _compile(self) -> None:
+        raise NotImplementedError
+
+    def _mark_static(self) -> None:
+        """Tell torch.compile's CUDA graphs that the state stays where it is, so that updates in place do not rule them out."""
+        for tensor in (*self._table.changing(), self._guard.flags, *self._state.values()):
+            # What torch._dynamo.mark_static_address does, without importing a compiler that may never be used.
+            tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        device = fn(torch.empty(0, device=self._table.device)).device
+        if device != self._table.device:
+            self._table.to_(device)
+            self._state = {name: value.to(device) for name, value in self._state.items()}
+            self._weights = self._weights.to(device)
+            self._guard.to_(device)
+            self._run.last = {name: value.to(device) for name, value in self._run.last.items()}
+            self._run.pending = None
+            self._mark_static()
+        return self
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for name, value in {**self._table.state(), **self._state}.items():
+            destination[prefix + name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        # torch.distributed.checkpoint looks every key of a state_dict up as an attribute.
+        if name == "table" or name in self.__dict__.get("_state", ()):
+            return {**self._table.state(), **self._state}[name]
+        return super().__getattr__(name)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What a checkpoint must agree on: the rules, the method and the number of samples."""
+        return {
+            "rules": {name: str(formula) for name, formula in self.rules.items()},
+            "num_samples": self.num_samples,
+            "method": self.method.name,
+        }
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Checked in ``_load_from_state_dict``, before anything is written."""
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        saved = [key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)]
+        own = {**self._table.loading(saved), **self._state}
+        rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
+        super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        problems = differences(state_dict.get(f"{prefix}_extra_state"), self.get_extra_state())
+        if load_tensors(own, state_dict, prefix, problems, missing_keys, error_msgs):
+            self._run.pending = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.update(_program=None, _run=Run())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._compile()
+        self._mark_static()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return twin
 
 
 def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> list[str]:
@@ -66,8 +178,3 @@ def copy_saved(value: Any, saved: Any) -> None:
     whole = saved if theirs is None else saved.full_tensor()
     block = -(-value.shape[0] // mine.size())
     local.copy_(whole[mine.get_local_rank() * block :][: local.shape[0]])
-
-
-def shorten(text: str, limit: int = 120) -> str:
-    """``text``, cut off with dots if it is long."""
-    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -1,7 +1,7 @@
 """Triton kernels for the parts of a step that are many small operations on a GPU.
 
 Each has an eager counterpart that is its reference and its fallback: ``losses.truncated_normal`` for the loss and its slope,
-``duals.table`` for rows, ``losses.delta`` for the scale. Under ``torch.compile`` the eager form is used, which the compiler fuses.
+``duals.table`` for rows, ``losses.delta`` for the scale. Under ``torch.compile`` the eager form is used; the compiler fuses it.
 """
 
 from __future__ import annotations
@@ -42,15 +42,11 @@ def fetch_rows(table: Tensor, index: Tensor, flags: Tensor) -> tuple[Tensor, Ten
     rows = torch.empty(batch, width, device=table.device, dtype=torch.promote_types(table.dtype, torch.float32))
     clean, good = torch.empty_like(index), torch.empty(batch, dtype=torch.bool, device=table.device)
     grid = (batch, triton.cdiv(width, _BLOCK))
-    _fetch[grid](
-        table, index, rows, clean, good.view(torch.int8), flags.view(torch.int8), table.shape[0], width, BLOCK=_BLOCK
-    )
+    _fetch[grid](table, index, rows, clean, good.view(torch.int8), flags.view(torch.int8), table.shape[0], width, BLOCK=_BLOCK)
     return rows, clean, good
 
 
-def advance_rows(
-    index: Tensor, good: Tensor, costs: Tensor, rows: Tensor, moves: Tensor, flags: Tensor
-) -> tuple[Tensor, Tensor]:
+def advance_rows(index: Tensor, good: Tensor, costs: Tensor, rows: Tensor, moves: Tensor, flags: Tensor) -> tuple[Tensor, Tensor]:
     """Rows plus their moves, averaged over the occurrences of a sample; samples without finite costs do not move.
 
     Args:
@@ -121,7 +117,7 @@ def _jit(function: Any) -> Any:
 
 
 @_jit
-def _fetch(table, index, rows, clean, good, flags, samples, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, N803
+def _fetch(table, index, rows, clean, good, flags, samples, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     sample, block = tl.program_id(0), tl.program_id(1)
     position = tl.load(index + sample)
     inside = (position >= 0) & (position < samples)
@@ -138,9 +134,21 @@ def _fetch(table, index, rows, clean, good, flags, samples, width, BLOCK: tl.con
 
 
 @_jit
-def _advance(  # type: ignore[no-untyped-def] # noqa: ANN001
-    index, good, costs, rows, moves, new, finite, flags, batch, width, rules,
-    BATCH: tl.constexpr, RULES: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
+def _advance(  # type: ignore[no-untyped-def]
+    index,
+    good,
+    costs,
+    rows,
+    moves,
+    new,
+    finite,
+    flags,
+    batch,
+    width,
+    rules,
+    BATCH: tl.constexpr,
+    RULES: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     sample, block = tl.program_id(0), tl.program_id(1)
     others = tl.arange(0, BATCH)
@@ -171,7 +179,7 @@ def _advance(  # type: ignore[no-untyped-def] # noqa: ANN001
 
 
 @_jit
-def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, N803
+def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = place < count
     scale = tl.load(delta + place % rules, mask=mask, other=1.0)
@@ -183,8 +191,17 @@ def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr): 
 
 
 @_jit
-def _delta(  # type: ignore[no-untyped-def] # noqa: ANN001
-    costs, finite, delta, new, batch, rules, floor, ceiling, SQUARED: tl.constexpr, BATCH: tl.constexpr  # noqa: N803
+def _delta(  # type: ignore[no-untyped-def]
+    costs,
+    finite,
+    delta,
+    new,
+    batch,
+    rules,
+    floor,
+    ceiling,
+    SQUARED: tl.constexpr,
+    BATCH: tl.constexpr,
 ):
     rule = tl.program_id(0)
     samples = tl.arange(0, BATCH)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dualogic import fused
-from dualogic.checkpoint import differences, load_tensors, shorten
+from dualogic.arguments import check_choice, check_rules, check_samples, check_weight, shorten
+from dualogic.checkpoint import KeptModule, Run
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
 from dualogic.duals.collective import make_peers
@@ -22,24 +22,17 @@ from dualogic.duals.memory import Memory
 from dualogic.duals.replicated import advance_together
 from dualogic.duals.table import DualTable, Update
 from dualogic.errors import (
-    FormulaTypeError,
     OptionError,
     SampleIndexError,
-    ShapeError,
     StateError,
-    SymbolError,
 )
-from dualogic.formula.connective import Formula, as_formula
-from dualogic.formula.shape import as_int, format_shape
+from dualogic.formula.connective import Formula
 from dualogic.methods import Method, resolve
 from dualogic.methods.base import State
 from dualogic.opaque import snapshot
 
-UPDATES = ("forward", "manual")
-REDUCTIONS = ("mean", "sum", "none")
 
-
-class LogicLoss(nn.Module):
+class LogicLoss(KeptModule):
     """The loss of one or several rules, to be added to the task's own.
 
     Like batch norm it updates its own state (dual variables and ``delta``) in ``forward`` while in training mode with
@@ -100,18 +93,16 @@ class LogicLoss(nn.Module):
         table: Any = "device",
     ) -> None:
         super().__init__()
-        self.rules = _check_rules(rules)
+        self.rules = check_rules(rules)
         self.method = resolve(method)
-        self.num_samples = _check_samples(num_samples)
-        if update not in UPDATES:
-            raise OptionError(f"update must be 'forward' or 'manual'; got {update!r}")
-        if reduction not in REDUCTIONS:
-            raise OptionError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}")
+        self.num_samples = check_samples(num_samples)
+        check_choice("update", update, ("forward", "manual"))
+        check_choice("reduction", reduction, ("mean", "sum", "none"))
         if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
             raise OptionError(f"dtype must be a floating point torch.dtype; got {dtype!r}")
         self.update = update
         self.reduction = reduction
-        self.weight = _check_weight(weight, self.rules)
+        self.weight = check_weight(weight, self.rules)
         self._compile()
         self._peers = make_peers(process_group)
         self._table = make_table(table, self.num_samples, self._program.width, dtype, self._peers)
@@ -120,7 +111,7 @@ class LogicLoss(nn.Module):
         self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
         self._weighted = any(value != 1.0 for value in self.weight.values())
         self._guard = Guard(self.rules, self.num_samples)
-        self._run = _Run()
+        self._run = Run()
         self._mark_static()
 
     def _compile(self) -> None:
@@ -224,12 +215,6 @@ class LogicLoss(nn.Module):
         names = list(self._state)
         copies = snapshot([*self._state.values(), *(() if rows is None else (rows,))])
         return None if rows is None else copies[-1], dict(zip(names, copies))
-
-    def _mark_static(self) -> None:
-        """Tell torch.compile's CUDA graphs that the state stays where it is, so that updating it in place does not rule them out."""
-        for tensor in (*self._table.changing(), self._guard.flags, *self._state.values()):
-            # What torch._dynamo.mark_static_address does, without importing a compiler that may never be used.
-            tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
 
     def _can_fuse(self, rows: Tensor, moves: Tensor) -> bool:
         plain = self._peers is None and type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
@@ -386,128 +371,6 @@ class LogicLoss(nn.Module):
             self._guard.check()
         else:
             self._peers.agree(self._guard.check)
-
-    # ------------------------------------------------------------------ moving and saving
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> LogicLoss:
-        super()._apply(fn, recurse)
-        device = fn(torch.empty(0, device=self._table.device)).device
-        if device != self._table.device:
-            self._table.to_(device)
-            self._state = {name: value.to(device) for name, value in self._state.items()}
-            self._weights = self._weights.to(device)
-            self._guard.to_(device)
-            self._run.last = {name: value.to(device) for name, value in self._run.last.items()}
-            self._run.pending = None
-            self._mark_static()
-        return self
-
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        for name, value in {**self._table.state(), **self._state}.items():
-            destination[prefix + name] = value
-
-    def __getattr__(self, name: str) -> Any:
-        # torch.distributed.checkpoint looks every key of a state_dict up as an attribute.
-        if name == "table" or name in self.__dict__.get("_state", ()):
-            return {**self._table.state(), **self._state}[name]
-        return super().__getattr__(name)
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """What a checkpoint must agree on: the rules, the method and the number of samples."""
-        return {
-            "rules": {name: str(formula) for name, formula in self.rules.items()},
-            "num_samples": self.num_samples,
-            "method": self.method.name,
-        }
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Checked in ``_load_from_state_dict``, before anything is written."""
-
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        saved = [key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)]
-        own = {**self._table.loading(saved), **self._state}
-        rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
-        super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        problems = differences(state_dict.get(f"{prefix}_extra_state"), self.get_extra_state())
-        if load_tensors(own, state_dict, prefix, problems, missing_keys, error_msgs):
-            self._run.pending = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state.update(_program=None, _run=_Run())
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._compile()
-        self._mark_static()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> LogicLoss:
-        import copy
-
-        twin = type(self).__new__(type(self))
-        memo[id(self)] = twin
-        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
-        return twin
-
-
-class _Run:
-    """What changes from call to call and is not saved; kept apart because setting attributes of a module is slow."""
-
-    def __init__(self) -> None:
-        self.frozen = 0
-        self.validated = False
-        self.pending: tuple[Update | None, State] | None = None
-        self.last: dict[str, Tensor] = {}
-
-
-def _check_rules(rules: Any) -> dict[str, Formula]:
-    named = {"rule": rules} if not isinstance(rules, Mapping) else dict(rules)
-    if not named:
-        raise FormulaTypeError("LogicLoss needs at least one rule")
-    for name, formula in named.items():
-        if not isinstance(name, str) or not name:
-            raise SymbolError(f"rule names must be non-empty strings; got {name!r}")
-        as_formula(formula, f"rule {name!r}")
-        if formula.shape:
-            raise ShapeError(
-                f"rule {name!r} still has axes {format_shape(formula.shape)}: {shorten(str(formula))}; say with .all() or .any() "
-                f"whether every entry must hold or at least one"
-            )
-    return named
-
-
-def _check_samples(num_samples: Any) -> int | None:
-    if num_samples is None:
-        return None
-    count = as_int(num_samples)
-    if count is None or count < 1:
-        raise OptionError(f"num_samples must be a number of at least 1, or None for shared duals; got {num_samples!r}")
-    return count
-
-
-def _check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
-    if isinstance(weight, Mapping):
-        unknown = [name for name in weight if name not in rules]
-        if unknown:
-            raise SymbolError(f"weight names the rule {unknown[0]!r}, but the rules are {', '.join(map(repr, rules))}")
-        weights = {name: float(weight.get(name, 1.0)) for name in rules}
-    else:
-        weights = dict.fromkeys(rules, float(weight))
-    for name, value in weights.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise OptionError(f"the weight of rule {name!r} must be a finite number of at least 0; got {value!r}")
-    return weights
 
 
 def _refuse_recomputation() -> None:

@@ -32,7 +32,7 @@ def test_exponentiated_weights_reach_max_min():
 def test_softmax_weights_reach_max_min_later():
     """Theorem 1; measured at the default step 0.2: 437 to 841 visits."""
     last = settled_after(dl.methods.Dual(rule="softmax"), seeds=4, visits=1200)
-    assert 300 < last.min()
+    assert last.min() > 300
     assert last.max() <= 1000
 
 

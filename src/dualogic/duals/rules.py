@@ -79,6 +79,4 @@ class ProjectedStep(UpdateRule):
         return mask / mask.sum(1, keepdim=True).clamp_min(1)
 
 
-UPDATE_RULES: dict[str, UpdateRule] = {
-    rule.name: rule for rule in (SoftmaxStep(), ExponentiatedStep(), ProjectedStep())
-}
+UPDATE_RULES: dict[str, UpdateRule] = {rule.name: rule for rule in (SoftmaxStep(), ExponentiatedStep(), ProjectedStep())}

@@ -30,7 +30,7 @@ def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
     """
     if delta.requires_grad or not mu.requires_grad or torch.compiler.is_compiling():
         return _loss(mu, delta)
-    result: Tensor = _LossWithSlope.apply(mu, delta)
+    result: Tensor = _LossWithSlope.apply(mu, delta)  # type: ignore[no-untyped-call]
     return result
 
 

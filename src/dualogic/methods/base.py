@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dualogic.arguments import check_choice
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.compile.plan import Plan, compile_rules
-from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 
 State = dict[str, Tensor]
@@ -82,12 +82,6 @@ class Method(abc.ABC):
     def describe(self) -> str:
         """A stable text of the options, kept in checkpoints."""
         return repr(self)
-
-
-def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Refuse an option outside of its choices."""
-    if value not in choices:
-        raise OptionError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
 def compile_costs(rules: Mapping[str, Formula], class_cost: str) -> Plan:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic.arguments import check_choice
 from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.circuit import Circuit
 from dualogic.compile.grounding import ground
@@ -20,7 +21,7 @@ from dualogic.errors import NonFiniteError, OptionError
 from dualogic.formula.connective import Formula
 from dualogic.formula.inspect import collect_symbols
 from dualogic.formula.node import walk
-from dualogic.methods.base import Method, Program, State, check_choice
+from dualogic.methods.base import Method, Program, State
 
 
 @dataclasses.dataclass(frozen=True)

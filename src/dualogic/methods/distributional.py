@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from dualogic import fused
+from dualogic.arguments import check_choice
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.losses import DELTA_RULES, truncated_normal_loss
-from dualogic.methods.base import Method, Program, State, check_choice, compile_costs
+from dualogic.methods.base import Method, Program, State, compile_costs
 
 RELEASED = "released"
 

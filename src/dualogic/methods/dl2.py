@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dualogic.arguments import check_choice
 from dualogic.compile.atoms import Compare
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.compile.tree import Level
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
-from dualogic.methods.base import Method, Program, State, check_choice, compile_costs
+from dualogic.methods.base import Method, Program, State, compile_costs
 
 
 @dataclasses.dataclass(frozen=True)

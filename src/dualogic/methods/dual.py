@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dualogic.arguments import check_choice
 from dualogic.compile.evaluate import take_extreme
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.losses import truncated_normal_slope
-from dualogic.methods.base import State, check_choice
+from dualogic.methods.base import State
 from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
 from dualogic.methods.mixture import Mixture, existing_columns, steps
 

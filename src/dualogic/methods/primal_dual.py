@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dualogic.arguments import check_choice
 from dualogic.compile.evaluate import CLASS_COSTS, take_extreme
 from dualogic.compile.tree import Leaf
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
-from dualogic.methods.base import Method, Program, State, check_choice, compile_costs
+from dualogic.methods.base import Method, Program, State, compile_costs
 from dualogic.methods.lukasiewicz import bounded_sum
 from dualogic.methods.truth import DegreeProgram, check_scale
 

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dualogic.arguments import check_choice
 from dualogic.compile.binding import Bound
 from dualogic.compile.tree import Level
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula, Junction, Quantifier
-from dualogic.methods.base import Method, State, check_choice
+from dualogic.methods.base import Method, State
 from dualogic.methods.truth import RELAXATIONS, DegreeProgram, check_scale
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic.arguments import check_choice
 from dualogic.compile.binding import Bound
 from dualogic.compile.plan import compile_rules
 from dualogic.compile.tree import Leaf, Level
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
-from dualogic.methods.base import Method, Program, State, check_choice
+from dualogic.methods.base import Method, Program, State
 from dualogic.numerics import negative_log
 
 LOSSES = ("linear", "log")

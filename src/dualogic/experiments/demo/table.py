@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("accuracy", "satisfied", "not-P", "Q", "weight on Q\n6s / others", "time")
 EXPLANATION = (
-    "Pool: what the rule sees, only 6s or a mix of all digits. Accuracy (%) on all held-out images; satisfied, not-P and Q (%) on "
+    "Pool: what the rule sees, only 6s or all digits. Accuracy (%) on all held-out images; satisfied, not-P and Q (%) on "
     "held-out 6s, where a class must lead by 0.1. Not-P as in the paper: some other class leads 9 after half a turn."
 )
 

@@ -1,0 +1,64 @@
+"""Checks of what a user hands to :class:`~dualogic.LogicLoss` and to methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SymbolError
+from dualogic.formula.connective import Formula, as_formula
+from dualogic.formula.shape import as_int, format_shape
+
+
+def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
+    """Refuse an option outside of its choices."""
+    if value not in choices:
+        raise OptionError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def shorten(text: str, limit: int = 120) -> str:
+    """``text``, cut off with dots if it is long."""
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def check_rules(rules: Any) -> dict[str, Formula]:
+    """Rules by name; a lone formula is named ``"rule"``."""
+    named = {"rule": rules} if not isinstance(rules, Mapping) else dict(rules)
+    if not named:
+        raise FormulaTypeError("LogicLoss needs at least one rule")
+    for name, formula in named.items():
+        if not isinstance(name, str) or not name:
+            raise SymbolError(f"rule names must be non-empty strings; got {name!r}")
+        as_formula(formula, f"rule {name!r}")
+        if formula.shape:
+            raise ShapeError(
+                f"rule {name!r} still has axes {format_shape(formula.shape)}: {shorten(str(formula))}; say with .all() or .any() "
+                f"whether every entry must hold or at least one"
+            )
+    return named
+
+
+def check_samples(num_samples: Any) -> int | None:
+    """The number of samples as a plain int, or ``None``."""
+    if num_samples is None:
+        return None
+    count = as_int(num_samples)
+    if count is None or count < 1:
+        raise OptionError(f"num_samples must be a number of at least 1, or None for shared duals; got {num_samples!r}")
+    return count
+
+
+def check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
+    """A factor for each rule, from one number or from a mapping."""
+    if isinstance(weight, Mapping):
+        unknown = [name for name in weight if name not in rules]
+        if unknown:
+            raise SymbolError(f"weight names the rule {unknown[0]!r}, but the rules are {', '.join(map(repr, rules))}")
+        weights = {name: float(weight.get(name, 1.0)) for name in rules}
+    else:
+        weights = dict.fromkeys(rules, float(weight))
+    for name, value in weights.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise OptionError(f"the weight of rule {name!r} must be a finite number of at least 0; got {value!r}")
+    return weights
