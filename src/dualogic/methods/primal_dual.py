@@ -32,7 +32,7 @@ class PrimalDualMethod(Method):
 
     Source: Nandwani, Pathak, Mausam, Singla, "A primal dual formulation for deep learning with constraints", NeurIPS 2019,
     Algorithm 1. A table row holds the rules' multipliers, then their velocities if there is a momentum, then the number of
-    visits; a table of less than float32 counts at most 256 visits.
+    visits; a bfloat16 table counts 256 of them exactly, a float16 table 2,048.
 
     Args:
         rate: the first rate.
