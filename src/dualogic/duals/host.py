@@ -96,7 +96,7 @@ class HostTable(DualTable):
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
         self.samples = samples
         self.values = self._allocate(samples, width, dtype)
-        self._connect(torch.get_default_device())
+        self._connect(torch.empty(0).device)
 
     def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:
         with CPU:

@@ -43,7 +43,8 @@ class Link:
 
     def stage(self, values: Tensor, index: Tensor) -> Tensor:
         """Rows of a host tensor, gathered into memory that a copy can start from."""
-        staged = torch.empty(index.shape[0], values.shape[1], dtype=values.dtype, pin_memory=self.stream is not None)
+        shape, pinned = (index.shape[0], values.shape[1]), self.stream is not None
+        staged = torch.empty(shape, dtype=values.dtype, device="cpu", pin_memory=pinned)
         return torch.index_select(values, 0, index, out=staged)
 
     def send(self, staged: Tensor) -> tuple[Tensor, Any]:
@@ -70,7 +71,7 @@ class Link:
             return rows.cpu(), Arrived()
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self.stream):
-            staged = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
+            staged = torch.empty(rows.shape, dtype=rows.dtype, device="cpu", pin_memory=True)
             staged.copy_(rows, non_blocking=True)
             rows.record_stream(self.stream)
             event = torch.cuda.Event()

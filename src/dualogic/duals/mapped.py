@@ -25,7 +25,8 @@ class Mapped:
     """Keep the dual variables in a file, as in ``LogicLoss(..., table=dl.Mapped("duals.table"))``.
 
     The file is made sparse: it takes up disk space row by row, as rows are first written. A later run that opens it goes on with
-    its rows. One run at a time may use it. ``table="mapped"`` uses a temporary file that is gone when the run ends.
+    its rows. One run at a time may use it, and of several processes each needs a path of its own. ``table="mapped"`` uses a
+    temporary file that is gone when the run ends.
 
     Args:
         path: of the file; made if it does not exist. ``None`` for a temporary one.

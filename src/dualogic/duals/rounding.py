@@ -4,6 +4,7 @@ A bfloat16 number has 8 significant bits, so a logit of 4 cannot take a step of 
 it is rounded away each time, and the logit never arrives. Stochastic rounding goes up or down with the probability that makes
 its expectation exact, so a logit follows its float32 trajectory in the mean. The random bits are a hash of (step, row,
 column): made on the device without waiting for it, the same after a resume, and the same for both occurrences of a sample.
+Only what is stored is rounded: the loss of a step uses the new rows as computed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,27 @@
 """Ways to turn rules into a loss, behind one interface.
 
 ``LogicLoss(method=...)`` takes a name from :data:`METHODS`, or an object made here with its options.
+
+================  ==========================  ==================================================================
+name              object                      what an ``and`` and an ``or`` come to
+================  ==========================  ==================================================================
+``dual``          :class:`Dual`               costs weighed by learned duals, per sample
+``uniform``       :class:`Uniform`            mean costs
+``hard``          :class:`Hard`               largest and smallest cost
+``dl2``           :class:`DL2`                sum and product of costs
+``pd1``           :class:`PD1`                Lukasiewicz truth, times a multiplier per rule and sample
+``pd2``           :class:`PD2`                largest and smallest cost, times such a multiplier
+``semantic``      :class:`Semantic`           exact probability, all variables independent
+``problog``       :class:`ProbLog`            exact probability, classes exclusive
+``godel``         :class:`Godel`              smallest and largest truth
+``product``       :class:`Product`            product and probabilistic sum of truths
+``lukasiewicz``   :class:`Lukasiewicz`        bounded sums of truths
+``ltn``           :class:`LTN`                stable product; p-means for quantifiers
+``ste``           :class:`STE`                clauses of rounded truths, straight-through gradients
+================  ==========================  ==================================================================
+
+``semantic`` and ``problog`` count models and need finitely many values, so they refuse real-valued comparisons; ``pd1`` refuses
+those whose cost exceeds its scale. All others take every rule.
 """
 
 from __future__ import annotations

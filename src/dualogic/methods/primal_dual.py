@@ -33,7 +33,7 @@ class PrimalDualMethod(Method):
 
     Source: Nandwani, Pathak, Mausam, Singla, "A primal dual formulation for deep learning with constraints", NeurIPS 2019,
     Algorithm 1. A table row holds the rules' multipliers, then their velocities if there is a momentum, then the number of
-    visits; a table of less than float32 counts at most 256 visits.
+    visits; a bfloat16 table counts 256 of them exactly, a float16 table 2,048.
 
     Args:
         rate: the first rate.
@@ -86,6 +86,9 @@ class PD1(PrimalDualMethod):
     with 0 or 1 is the literature's translation. Truth must stay in [0, 1], so on a CPU a cost above ``scale`` is an error: as
     the paper says, this choice does not support regression. The loss is ``lambda (1 - t)``.
 
+    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): always taken. 93 to 98 % of held-out 6s meet the rule
+    on the pool of 6s and 54 to 78 % on the mixed pool, none of them by being called a 6.
+
     Args:
         scale: the cost at which a comparison is wholly false.
 
@@ -123,6 +126,9 @@ class PD2(PrimalDualMethod):
 
     A rule costs what it costs at the paper's optimal duals: the worst operand of an ``and``, the best of an ``or``. The loss is
     ``lambda cost``.
+
+    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): always taken, on both pools. 89 to 100 % of held-out
+    6s meet the rule, and none of them by being called a 6.
 
     Args:
         class_cost: ``"probability"`` (``1 - p``, as published) or ``"log"`` (``-log p``) for class and Boolean atoms.
