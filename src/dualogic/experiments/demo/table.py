@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dualogic.experiments.demo.study import NO_RULE, Study
 from dualogic.experiments.demo.training import Run
@@ -57,3 +57,16 @@ def _cells(run: Run) -> list[str]:
     else:
         weights = f"{final.weight_sixes:.2f} / {'-' if final.weight_others is None else f'{final.weight_others:.2f}'}"
     return [*percentages, weights, duration]
+
+
+def to_markdown(results: dict[str, Any], pool: str) -> str:
+    """The runs on one pool as a Markdown table, from what ``dualogic demo`` saves in ``results.json``."""
+    lines = ["| method | accuracy | rule satisfied | not-P | Q | weight on Q: 6s / others |", "|---|---|---|---|---|---|"]
+    for run in results["runs"]:
+        if run["pool"] != pool:
+            continue
+        final = run["final"]
+        numbers = [f"{final[key]:.1f}" for key in ("accuracy", "satisfied", "not_p", "q")]
+        weights = "" if final["weight_sixes"] is None else f"{final['weight_sixes']:.2f} / {final['weight_others']:.2f}"
+        lines.append(f"| {row_label(run['method'])} | {' | '.join(numbers)} | {weights} |")
+    return "\n".join(lines)
