@@ -47,10 +47,13 @@ METHODS = {
     "pd1": dl.methods.PD1(scale=20.0),
     "pd2": dl.methods.PD2.released(),
 }
+LONG = ("mean", "exact", "released", "pd2")
 SCENARIOS = {
-    **{f"{name}-replicated": Scenario(method, steps=STEPS) for name, method in METHODS.items()},
-    **{f"{name}-sharded": Scenario(method, "sharded", steps=STEPS) for name, method in METHODS.items()},
-    **{f"{name}-shared": Scenario(METHODS[name], None) for name in ("mean", "exact", "released", "pd2")},
+    **{f"{name}-replicated": Scenario(METHODS[name], steps=STEPS if name in LONG else 20) for name in METHODS},
+    **{f"{name}-sharded": Scenario(METHODS[name], "sharded", steps=STEPS if name in LONG else 20) for name in METHODS},
+    **{f"{name}-shared": Scenario(METHODS[name], None) for name in LONG},
+    "host-replicated": Scenario("dual", options={"table": "host"}),
+    "amortised-replicated": Scenario("dual", None, options={"table": dl.Amortised(features=FEATURES, hidden=(5,))}),
     "ragged-replicated": Scenario("dual", rules=RAGGED),
     "ragged-sharded": Scenario("dual", "sharded", rules=RAGGED),
     "hard-replicated": Scenario("hard"),
@@ -64,7 +67,7 @@ SCENARIOS = {
     "manual-sharded": Scenario("dual", "sharded", options={"update": "manual"}),
 }
 
-OF_THREE = [name for name in SCENARIOS if name.split("-")[0] in ("exact", "pd2", "ragged", "bfloat16", "none")]
+OF_THREE = [name for name in SCENARIOS if name.split("-")[0] in ("exact", "pd2", "ragged", "bfloat16")]
 """What three processes run: enough for what a third process can break."""
 
 
@@ -108,7 +111,9 @@ def train(scenario: Scenario, logic: dl.LogicLoss, theta: torch.Tensor, steps: r
         batch = global_batch(step)
         part = part_of(batch, step, rank, size) if together else batch
         theta.grad = None
-        loss = logic(part["index"] if logic.num_samples else None, **tensors_of(scenario, part, theta))
+        amortised = isinstance(scenario.options.get("table"), dl.Amortised)
+        index = part["features"] if amortised else part["index"] if logic.num_samples else None
+        loss = logic(index, **tensors_of(scenario, part, theta))
         total = loss.sum() * (size if loss.dim() else 1)
         total.backward()
         if logic.update == "manual" and len(batch["index"]):
@@ -126,9 +131,11 @@ def train(scenario: Scenario, logic: dl.LogicLoss, theta: torch.Tensor, steps: r
 
 
 def whole(logic: dl.LogicLoss) -> torch.Tensor:
-    """All rows of a table, wherever they live; called by all processes."""
-    table = logic.state_dict()["table"]
-    return table.full_tensor() if hasattr(table, "full_tensor") else table.clone()
+    """All rows of a table, wherever they live, or all of a network's parameters; called by all processes."""
+    saved = logic.state_dict()
+    if "table" not in saved:
+        return torch.cat([value.flatten() for name, value in saved.items() if name.startswith("table.")])
+    return saved["table"].full_tensor() if hasattr(saved["table"], "full_tensor") else saved["table"].clone()
 
 
 def new_theta() -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ class KeptModule(nn.Module):
     def __getattr__(self, name: str) -> Any:
         # torch.distributed.checkpoint looks every key of a state_dict up as an attribute.
         if name == "table" or name in self.__dict__.get("_state", ()):
-            return {**self._table.state(), **self._state}[name]
+            return as_attributes({**self._table.state(), **self._state})[name]
         return super().__getattr__(name)
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -178,3 +179,18 @@ def copy_saved(value: Any, saved: Any) -> None:
     whole = saved if theirs is None else saved.full_tensor()
     block = -(-value.shape[0] // mine.size())
     local.copy_(whole[mine.get_local_rank() * block :][: local.shape[0]])
+
+
+def as_attributes(state: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Dotted names as objects with attributes, one level after the other.
+
+    Example:
+        >>> import torch
+        >>> as_attributes({"table.layers.0": torch.tensor(5)})["table"].layers
+        namespace(0=tensor(5))
+    """
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(key.split(".")[0] for key in state):
+        below = {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}
+        found[name] = types.SimpleNamespace(**as_attributes(below)) if below else state[name]
+    return found

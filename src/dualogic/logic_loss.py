@@ -313,7 +313,10 @@ class LogicLoss(KeptModule):
             self._table.prefetch(self._table.check_index(index, len(index), at_once=False))
 
     def statistics(self) -> dict[str, dict[str, Tensor]]:
-        """Means over the latest batch for each rule, as tensors on the device: cost, loss and delta; waits for nothing."""
+        """Means over the latest batch (or this process's part of it) for each rule: cost, loss and delta, on the device.
+
+        Waits for nothing.
+        """
         found: dict[str, dict[str, Tensor]] = {}
         delta = self.delta
         for position, name in enumerate(self.rules):

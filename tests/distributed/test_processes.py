@@ -10,7 +10,7 @@ import torch
 import torch.distributed.checkpoint as dcp
 
 import dualogic as dl
-from process_scenarios import OF_THREE, SAMPLES, SCENARIOS, STEPS, Scenario, new_theta, train
+from process_scenarios import OF_THREE, RULES, SAMPLES, SCENARIOS, STEPS, Scenario, new_theta, train
 
 pytestmark = pytest.mark.xdist_group("distributed")
 HERE = Path(__file__).parent
@@ -127,12 +127,29 @@ def test_saved_by_two_processes_and_loaded_by_one(name, two, folder, alone):
     assert_same(result, expected)
 
 
+def test_a_process_without_rows_takes_part(three):
+    assert [found["empty_blocks"]["rows"] for found in three] == [2, 2, 0]
+    x, y = torch.tensor([[1.0, 2.0, 0.5], [0.3, 0.4, 2.0]], dtype=torch.float64).repeat(1, 3)
+    logic = dl.LogicLoss(RULES, 4, dtype=torch.float64)
+    logic([0, 3, 0, 1, 3, 0, 2, 3, 0], x=x.requires_grad_(), y=y)
+    for found in three:
+        torch.testing.assert_close(found["empty_blocks"]["saved"], logic.state_dict()["table"], rtol=1e-9, atol=1e-12)
+        assert torch.equal(found["empty_blocks"]["loaded"], found["empty_blocks"]["saved"])
+
+
 def test_a_model_with_rules_saved_by_two_and_loaded_by_three(worlds):
     saved = worlds[2][0]["model_checkpoints"]
     assert bool((saved["table"] != 0).any())
     for found in worlds[3]:
         assert torch.equal(found["model_checkpoints"]["table"], saved["table"])
         assert torch.equal(found["model_checkpoints"]["delta"], saved["delta"])
+
+
+def test_a_network_in_place_of_a_table_is_saved_and_loaded(two):
+    for found in two:
+        saved, loaded = found["network_checkpoints"]["saved"], found["network_checkpoints"]["loaded"]
+        assert torch.equal(saved, two[0]["network_checkpoints"]["saved"])
+        assert torch.equal(loaded, saved)
 
 
 def test_whole_tables_load_into_shards_and_back(three):

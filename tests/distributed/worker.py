@@ -85,6 +85,21 @@ def model_checkpoints(rank: int, size: int, folder: Path) -> dict[str, Any]:
     return {"table": whole(model.logic), "delta": model.logic.delta}
 
 
+def network_checkpoints(rank: int, size: int, folder: Path) -> dict[str, Any]:
+    """A network in place of a table has a name for each parameter."""
+
+    def train_once(model: nn.Module, features: torch.Tensor) -> None:
+        model.logic(features, x=features[:, 0].requires_grad_(), y=features[:, 1]).backward()
+
+    models = [nn.ModuleDict({"logic": SCENARIOS["amortised-replicated"].make(together=True)}) for _ in range(2)]
+    train_once(models[0], torch.rand(3, FEATURES, generator=torch.Generator().manual_seed(rank), dtype=torch.float64))
+    dcp.save(get_model_state_dict(models[0]), checkpoint_id=folder / f"network-{size}")
+    state = get_model_state_dict(models[1])
+    dcp.load(state, checkpoint_id=folder / f"network-{size}")
+    set_model_state_dict(models[1], state)
+    return {"saved": whole(models[0]["logic"]), "loaded": whole(models[1]["logic"])}
+
+
 def plain_checkpoints(rank: int, size: int, folder: Path) -> dict[str, Any]:
     """A whole tensor loads into blocks, and blocks into a whole tensor, also without files."""
     scenario = SCENARIOS["mean-sharded"]
@@ -212,9 +227,22 @@ def wrappers(rank: int, size: int, folder: Path) -> dict[str, Any]:
     return found
 
 
+def empty_blocks(rank: int, size: int, folder: Path) -> dict[str, Any]:
+    """Four rows in blocks of two leave nothing to a third process, which still takes part."""
+    logic = dl.LogicLoss(RULES, 4, process_group=True, table="sharded", dtype=torch.float64)
+    x, y = torch.tensor([[1.0, 2.0, 0.5], [0.3, 0.4, 2.0]], dtype=torch.float64)
+    logic([rank, 3, 0], x=x.requires_grad_(), y=y)
+    dcp.save({"logic": logic.state_dict()}, checkpoint_id=folder / "empty")
+    other = dl.LogicLoss(RULES, 4, process_group=True, table="sharded", dtype=torch.float64)
+    state = {"logic": other.state_dict()}
+    dcp.load(state, checkpoint_id=folder / "empty")
+    other.load_state_dict(state["logic"])
+    return {"rows": logic._table.values.shape[0], "saved": whole(logic), "loaded": whole(other)}
+
+
 CHECKS = {
-    2: (scenarios, checkpoints, model_checkpoints, failures, evaluation, copies, wrappers),
-    3: (scenarios, checkpoints, model_checkpoints, plain_checkpoints, failures, copies),
+    2: (scenarios, checkpoints, model_checkpoints, network_checkpoints, failures, evaluation, copies, wrappers),
+    3: (scenarios, checkpoints, model_checkpoints, plain_checkpoints, failures, copies, empty_blocks),
 }
 
 
