@@ -60,7 +60,7 @@ class Level:
     def columns(self, rows: Tensor) -> Tensor:
         """Its part of table rows ``(batch, width)`` as ``(batch, k, *rest)``."""
         part = rows.narrow(1, self.offset, self.width)
-        return part.unflatten(1, (self.operands, *self.rest)) if len(self.rest) else part
+        return part.view(part.shape[0], self.operands, *self.rest) if self.rest else part
 
     def fit(self, columns: Tensor, extent: tuple[int, ...], rest: torch.Size) -> Tensor:
         """Cut ``(batch, k, *rest)`` columns of a ragged level down to the sizes of this batch."""
