@@ -87,34 +87,36 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor) -> Tensor:
     """
     moves: dict[int, Tensor] = {}
 
-    def descend(branch: Branch, slope: Tensor) -> None:
-        if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
-            return
-        level = branch.level
-        seen = mixture.joined[level.number]  # type: ignore[index]
-        if not level.uniform:
-            moves[level.number] = _move(level, seen, mixture.rule, slope, branch.can_be_empty)
-        if isinstance(branch, QuantifierBranch):
-            if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
-                return
-            below = slope.unsqueeze(1) * seen.weights
-            below = below.expand(below.shape[0], *seen.values.shape[1:]).unflatten(1, seen.extent)
-            front = tuple(range(1, 1 + len(branch.dims)))
-            descend(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims))
-            return
-        start = 0
-        for group, count in zip(branch.groups, branch.counts):
-            if isinstance(group, (JunctionBranch, QuantifierBranch)):
-                below = slope.unsqueeze(1) * seen.weights.narrow(1, start, count)
-                result = mixture.joined[group.level.number].result  # type: ignore[index]
-                descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes)))
-            start += count
-
     for branch, places in plan.roots:
         whole = len(places) == slope.shape[1]
-        descend(branch, slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)))
+        _descend(branch, slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)), mixture, moves)
     ordered = [moves[level.number].flatten(1) for level in plan.levels if not level.uniform]
     return ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1)
+
+
+def _descend(branch: Branch, slope: Tensor, mixture: Mixture, moves: dict[int, Tensor]) -> None:
+    # Not a closure: one that calls itself is a cycle, and would keep a step's tensors until Python looks for cycles.
+    if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
+        return
+    level = branch.level
+    seen = mixture.joined[level.number]  # type: ignore[index]
+    if not level.uniform:
+        moves[level.number] = _move(level, seen, mixture.rule, slope, branch.can_be_empty)
+    if isinstance(branch, QuantifierBranch):
+        if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
+            return
+        below = slope.unsqueeze(1) * seen.weights
+        below = below.expand(below.shape[0], *seen.values.shape[1:]).unflatten(1, seen.extent)
+        front = tuple(range(1, 1 + len(branch.dims)))
+        _descend(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, moves)
+        return
+    start = 0
+    for group, count in zip(branch.groups, branch.counts):
+        if isinstance(group, (JunctionBranch, QuantifierBranch)):
+            below = slope.unsqueeze(1) * seen.weights.narrow(1, start, count)
+            result = mixture.joined[group.level.number].result  # type: ignore[index]
+            _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes)), mixture, moves)
+        start += count
 
 
 def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_empty: bool) -> Tensor:
