@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualogic import errors, methods
 from dualogic.duals.amortised import Amortised
-from dualogic.duals.mapped import Mapped
+from dualogic.duals.options import Mapped
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
 from dualogic.formula.connective import And, AtMost, ExactlyOne, Formula, Iff, Implies, Not, Or, Xor, level
 from dualogic.formula.function import apply

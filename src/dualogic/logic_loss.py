@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,11 +15,9 @@ from dualogic.arguments import check_choice, check_rules, check_samples, check_w
 from dualogic.checkpoint import KeptModule, Run
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
-from dualogic.duals.collective import make_peers
 from dualogic.duals.factory import make_table
 from dualogic.duals.guard import Guard
 from dualogic.duals.memory import Memory
-from dualogic.duals.replicated import advance_together
 from dualogic.duals.table import DualTable, Update
 from dualogic.errors import (
     OptionError,
@@ -30,6 +28,9 @@ from dualogic.formula.connective import Formula
 from dualogic.methods import Method, resolve
 from dualogic.methods.base import State
 from dualogic.opaque import snapshot
+
+if TYPE_CHECKING:
+    from dualogic.duals.collective import Peers
 
 
 class LogicLoss(KeptModule):
@@ -104,7 +105,7 @@ class LogicLoss(KeptModule):
         self.reduction = reduction
         self.weight = check_weight(weight, self.rules)
         self._compile()
-        self._peers = make_peers(process_group)
+        self._peers = _find_peers(process_group)
         self._table = make_table(table, self.num_samples, self._program.width, dtype, self._peers)
         state_dtype = torch.promote_types(dtype, torch.float32)
         self._state: State = self._program.initial_state(state_dtype)
@@ -208,6 +209,8 @@ class LogicLoss(KeptModule):
 
         if self._peers is None or self._table.collective:
             return self._table.advance(index, rows, moves, apply, counted), found  # type: ignore[arg-type]
+        from dualogic.duals.replicated import advance_together
+
         return advance_together(self._table, self._peers, index, rows, moves, apply, counted), found
 
     def _snapshot(self, rows: Tensor | None) -> tuple[Tensor | None, State]:
@@ -374,6 +377,15 @@ class LogicLoss(KeptModule):
             self._guard.check()
         else:
             self._peers.agree(self._guard.check)
+
+
+def _find_peers(group: Any) -> Peers | None:
+    # One process needs none of this, and importing it loads a compiler that may never be used.
+    if group is None:
+        return None
+    from dualogic.duals.collective import make_peers
+
+    return make_peers(group)
 
 
 def _refuse_recomputation() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dualogic.duals.amortised import Amortised, AmortisedTable
-from dualogic.duals.collective import Peers
-from dualogic.duals.host import HostTable
-from dualogic.duals.mapped import Mapped, MappedTable
-from dualogic.duals.sharded import ShardedTable
+from dualogic.duals.options import Mapped
 from dualogic.duals.table import DualTable, SharedRow
 from dualogic.errors import OptionError
+
+if TYPE_CHECKING:
+    from dualogic.duals.collective import Peers
 
 PLACES = ("device", "host", "mapped", "sharded")
 
@@ -22,7 +22,7 @@ def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype,
 
     Args:
         choice: ``"device"``, ``"host"``, ``"mapped"``, ``"sharded"`` (over the processes of a group), a
-            :class:`~dualogic.duals.mapped.Mapped` or an :class:`~dualogic.duals.amortised.Amortised`.
+            :class:`~dualogic.duals.options.Mapped` or an :class:`~dualogic.duals.amortised.Amortised`.
         samples: the number of training samples; ``None`` for one row that serves all, or for a network.
         width: dual variables per sample.
         dtype: of the storage.
@@ -44,13 +44,20 @@ def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype,
         if choice != "device":
             raise OptionError(f"table={choice!r} keeps a row for each training sample; give num_samples, or leave table out")
         return SharedRow(width, dtype)
+    # Imported where used: what they keep out of torch.compile's hands loads the compiler, which takes longer than all else.
     if choice == "host":
+        from dualogic.duals.host import HostTable
+
         return HostTable(samples, width, dtype)
     if choice == "mapped" or isinstance(choice, Mapped):
+        from dualogic.duals.mapped import MappedTable
+
         return MappedTable(samples, width, dtype, choice if isinstance(choice, Mapped) else Mapped())
     if choice == "sharded":
         if peers is None:
             raise OptionError("table='sharded' spreads rows over several processes; give process_group, or leave table out")
         if width:
+            from dualogic.duals.sharded import ShardedTable
+
             return ShardedTable(samples, width, dtype, peers)
     return DualTable(samples, width, dtype)
