@@ -114,6 +114,60 @@ def test_training_on_a_gpu_equals_training_on_a_cpu(options):
     torch.testing.assert_close(there.delta.cpu(), here.delta, rtol=1e-4, atol=1e-5)
 
 
+GRID = dl.var("grid", 5, 3)
+TWO_LEVELS = {
+    "all of any": (GRID <= 0.2).any(1).all(),
+    "any of all": (GRID <= 0.2).all(0).any(),
+    "equal to either": ((GRID == 0) | (GRID == 1)).all(),
+    "clauses": dl.And([dl.Or(GRID[i, 0] <= 0.1 * i, GRID[i, 1] <= 0.5, GRID[i, 2] <= 0.3) for i in range(5)]),
+    "one clause of many": dl.Or([dl.And(GRID[i, 0] <= 0.1 * i, GRID[i, 1] >= 0.5) for i in range(5)]),
+}
+
+
+@pytest.mark.parametrize("delta", ["mean", "square"])
+@pytest.mark.parametrize("name", TWO_LEVELS)
+def test_whole_steps_on_a_gpu_equal_those_on_a_cpu(name, delta):
+    """Rules of two levels take three kernels; duplicates and several visits included."""
+    method = dl.methods.Dual(step=0.7, delta=delta)
+    there, here = (dl.LogicLoss(TWO_LEVELS[name], num_samples=9, method=method) for _ in range(2))
+    there.to("cuda")
+    assert there._program.two_levels is not None
+    for step in range(12):
+        generator = torch.Generator().manual_seed(step)
+        index = torch.randint(0, 9, (14,), generator=generator)
+        value = torch.rand(14, 5, 3, generator=generator)
+        losses, gradients = [], []
+        for logic, device in ((there, "cuda"), (here, "cpu")):
+            leaf = value.to(device).requires_grad_()
+            loss = logic(index.to(device), grid=leaf)
+            loss.backward()
+            losses.append(loss.cpu())
+            gradients.append(leaf.grad.cpu())
+        torch.testing.assert_close(losses[0], losses[1], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-4, atol=1e-6)
+    for key in ("table", "delta", "steps"):
+        torch.testing.assert_close(there.state_dict()[key].cpu(), here.state_dict()[key], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(there.statistics()["rule"]["cost"].cpu(), here.statistics()["rule"]["cost"], rtol=1e-4, atol=1e-5)
+
+
+def test_a_whole_step_leaves_bad_samples_alone():
+    logic = dl.LogicLoss(TWO_LEVELS["all of any"], num_samples=9).to("cuda")
+    value = torch.rand(3, 5, 3, device="cuda")
+    value[1, 0, 0] = math.inf
+    logic._run.validated = True
+    logic(torch.tensor([4, 5, 9], device="cuda"), grid=value.requires_grad_())
+    with pytest.raises(dl.errors.SampleIndexError, match="outside of 0 to 8"):
+        logic.check()
+    table = logic.state_dict()["table"]
+    assert (table[4] != 0).any()
+    assert (table[[0, 1, 2, 3, 5, 6, 7, 8]] == 0).all()
+    assert torch.isfinite(logic.delta).all()
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        leaf = torch.rand(2, 5, 3, device="cuda", requires_grad=True)
+        (gradient,) = torch.autograd.grad(logic(torch.tensor([1, 2], device="cuda"), grid=leaf), leaf, create_graph=True)
+        gradient.sum().backward()
+
+
 def test_ragged_training_on_a_gpu_equals_training_on_a_cpu():
     there, here = (dl.LogicLoss(RAGGED, num_samples=4) for _ in range(2))
     there.to("cuda")

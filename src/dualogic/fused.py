@@ -112,11 +112,12 @@ def next_delta(costs: Tensor, finite: Tensor, delta: Tensor, floor: float, ceili
     return new
 
 
-def _jit(function: Any) -> Any:
+def jit(function: Any) -> Any:
+    """Compile a kernel, where there is a compiler."""
     return function if triton is None else triton.jit(function)
 
 
-@_jit
+@jit
 def _fetch(table, index, rows, clean, good, flags, samples, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     sample, block = tl.program_id(0), tl.program_id(1)
     position = tl.load(index + sample)
@@ -133,7 +134,7 @@ def _fetch(table, index, rows, clean, good, flags, samples, width, BLOCK: tl.con
             tl.store(flags, 1)
 
 
-@_jit
+@jit
 def _advance(  # type: ignore[no-untyped-def]
     index,
     good,
@@ -178,7 +179,7 @@ def _advance(  # type: ignore[no-untyped-def]
     tl.store(new + sample.to(tl.int64) * width + columns, row + total / occurrences, mask=mask)
 
 
-@_jit
+@jit
 def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = place < count
@@ -190,7 +191,7 @@ def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr): 
     tl.store(slope + place, (ratio + density / (1.0 + tail)) / scale, mask=mask)
 
 
-@_jit
+@jit
 def _delta(  # type: ignore[no-untyped-def]
     costs,
     finite,

@@ -169,6 +169,10 @@ class LogicLoss(KeptModule):
 
     def _evaluate(self, values: Any, index: Tensor | None, optimal: bool, updating: bool, at_once: bool) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
+        if updating and not at_once and index is not None and self._plain and not torch.compiler.is_compiling():
+            whole = self._program.whole_step(index, self._table.values, self._state, self._guard.flags, values)
+            if whole is not None:
+                return whole
         rows, index, good = (None, index, None) if optimal else self._fetch(index, at_once)
         state = self._state
         if torch.compiler.is_compiling():
@@ -218,6 +222,11 @@ class LogicLoss(KeptModule):
         names = list(self._state)
         copies = snapshot([*self._state.values(), *(() if rows is None else (rows,))])
         return None if rows is None else copies[-1], dict(zip(names, copies))
+
+    @property
+    def _plain(self) -> bool:
+        """The table is a tensor on this device, updated in forward by this process alone."""
+        return self._peers is None and type(self._table) is DualTable and self.update == "forward"
 
     def _can_fuse(self, rows: Tensor, moves: Tensor) -> bool:
         plain = self._peers is None and type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype

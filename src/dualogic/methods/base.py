@@ -52,6 +52,10 @@ class Program(abc.ABC):
         """The costs ``(batch, rules)`` and what to add to the rows ``(batch, width)``; called without gradients."""
         raise NotImplementedError
 
+    def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
+        """A whole training step in place, where a method has a faster way: losses and costs, or ``None``."""
+        return None
+
     def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:
         """The rows after a move."""
         return rows + moves

@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dualogic import fused
 from dualogic.arguments import check_choice
 from dualogic.compile.evaluate import take_extreme
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
+from dualogic.fused_step import Stored, can_take, find_two_levels, two_level_step
 from dualogic.losses import truncated_normal_slope
 from dualogic.methods.base import State
 from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
@@ -96,6 +98,19 @@ class DualProgram(DistributionalProgram):
         self.loss_first = method.loss_first
         self.additive = not self.plan.masked
         self.rule = UPDATE_RULES[method.rule]
+        plain = method.rule == "softmax" and method.delta in ("mean", "square") and not method.warmup and method.schedule is None
+        self.two_levels = find_two_levels(self.plan) if plain and not method.loss_first else None
+
+    def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
+        """On a GPU, a training step of a rule of two levels in three kernels: losses and costs; ``None`` if it does not fit."""
+        if self.two_levels is None or not fused.usable(table):
+            return None
+        costs = self.two_levels.costs(values)
+        if not can_take(table, costs):
+            return None
+        stored = Stored(table, state["delta"], state["steps"], flags)
+        bounds = (self.method.floor, self.method.ceiling)
+        return two_level_step(self.two_levels, costs, index, stored, self.method.step, bounds, self.method.delta == "square")
 
     def mix(self, rows: Tensor | None, values: Any) -> Tensor:
         if rows is None:

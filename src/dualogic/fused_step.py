@@ -1,0 +1,275 @@
+"""Triton kernels for a whole step of one rule of two levels, such as an ``all`` over an ``or``: the paper's canonical form.
+
+The first kernel fetches the rows of the batch, combines the costs and finds the moves; the second averages the moves of repeated
+samples, writes the new rows, and gives the loss and its derivative with respect to every atom's cost; the third sets ``delta``. All
+else that a step needs is the atoms' costs and one multiplication in the backward pass. The eager path in ``methods.mixture`` is the
+reference and the fallback.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic import fused
+from dualogic.compile.plan import Plan
+from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
+from dualogic.fused import jit
+
+try:
+    import triton
+    import triton.language as tl
+    from triton.language.extra import libdevice
+except ImportError:  # the CPU build of torch has no triton
+    triton = None
+
+LARGEST = 4096
+"""More atoms than this do not fit one program of a kernel; such rules are bound by memory, not by the number of operations."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoLevels:
+    """A rule of ``clauses`` groups of ``atoms`` atoms.
+
+    Attributes:
+        inner: the branch that joins the atoms of a clause.
+        clauses: operands of the outer connective.
+        atoms: operands of each inner one.
+        outer_sign: 1 if the outer connective ascends (``and``), -1 if it descends (``or``).
+        inner_sign: the same for the inner ones.
+    """
+
+    inner: JunctionBranch | QuantifierBranch
+    clauses: int
+    atoms: int
+    outer_sign: float
+    inner_sign: float
+
+    def costs(self, values: Any) -> Tensor:
+        """The atoms' costs, ``(batch, atoms, clauses)``."""
+        seen: list[Tensor] = []
+
+        def look(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
+            seen.append(values)
+            return values[:, 0]
+
+        self.inner.fold(values, look)
+        return seen[0].reshape(seen[0].shape[0], self.atoms, self.clauses)
+
+
+def find_two_levels(plan: Plan) -> TwoLevels | None:
+    """The shape of a plan that the kernels can take, or ``None``."""
+    if len(plan.names) != 1 or plan.masked or len(plan.levels) != 2:
+        return None
+    outer = plan.roots[0][0]
+    inner = _only_operand(outer)
+    if not isinstance(inner, (JunctionBranch, QuantifierBranch)) or not isinstance(outer, (JunctionBranch, QuantifierBranch)):
+        return None
+    if any(level.uniform or level.shared or level.ragged for level in plan.levels):
+        return None
+    below = inner.groups if isinstance(inner, JunctionBranch) else (inner.operand,)
+    clauses, atoms = outer.level.operands, inner.level.operands
+    fits = outer.level.width == clauses and inner.level.width == clauses * atoms and clauses * atoms <= LARGEST
+    if not fits or not all(isinstance(branch, Leaf) for branch in below):
+        return None
+    signs = [1.0 if branch.level.operation == "&" else -1.0 for branch in (outer, inner)]
+    return TwoLevels(inner, clauses, atoms, signs[0], signs[1])
+
+
+def _only_operand(branch: Branch) -> Branch | None:
+    if isinstance(branch, QuantifierBranch):
+        return branch.operand
+    if isinstance(branch, JunctionBranch) and len(branch.groups) == 1:
+        return branch.groups[0]
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """What a step changes in place: the table ``(samples, width)``, ``delta`` ``(1,)``, the count of steps and the guard's flags."""
+
+    table: Tensor
+    delta: Tensor
+    steps: Tensor
+    flags: Tensor
+
+
+def two_level_step(
+    shape: TwoLevels,
+    costs: Tensor,
+    index: Tensor,
+    stored: Stored,
+    step: float,
+    bounds: tuple[float, float],
+    squared: bool,
+) -> tuple[Tensor, Tensor]:
+    """One training step: losses and costs ``(batch, 1)``; moves the duals and ``delta``.
+
+    Args:
+        shape: of the rule.
+        costs: of the atoms, ``(batch, atoms, clauses)``; the losses are differentiable with respect to them, once.
+        index: the samples ``(batch,)``.
+        stored: what is changed.
+        step: the dual step size.
+        bounds: of ``delta``.
+        squared: ``delta^2`` is the mean of squared costs, not of costs.
+    """
+    losses: Tensor
+    mu: Tensor
+    losses, mu, finite = _TwoLevelStep.apply(costs, index, stored, shape, step)  # type: ignore[no-untyped-call]
+    batch = costs.shape[0]
+    _state[(1,)](mu, finite, stored.delta, stored.steps, batch, *bounds, SQUARED=squared, BATCH=triton.next_power_of_2(batch))
+    return losses, mu
+
+
+class _TwoLevelStep(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, costs: Tensor, index: Tensor, stored: Stored, shape: TwoLevels, step: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        batch, width = costs.shape[0], stored.table.shape[1]
+        costs = costs.contiguous()
+        rows, moves = torch.empty(2, batch, width, device=costs.device, dtype=costs.dtype).unbind()
+        losses, mu = torch.empty(2, batch, 1, device=costs.device, dtype=costs.dtype).unbind()
+        clean, finite = torch.empty_like(index), torch.empty(batch, device=costs.device, dtype=torch.int8)
+        gradient = torch.empty_like(costs)
+        sizes = {"ATOMS": triton.next_power_of_2(shape.atoms), "CLAUSES": triton.next_power_of_2(shape.clauses)}
+        _find_moves[(batch,)](
+            stored.table, index, costs, stored.delta, rows, moves, clean, finite, stored.flags.view(torch.int8),
+            stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * step, shape.inner_sign * step, **sizes,
+        )  # fmt: skip
+        _take_step[(batch,)](
+            stored.table, clean, costs, stored.delta, rows, moves, losses, mu, gradient,
+            batch, shape.clauses, shape.atoms, BATCH=triton.next_power_of_2(batch), **sizes,
+        )  # fmt: skip
+        ctx.save_for_backward(gradient)
+        ctx.mark_non_differentiable(mu, finite)
+        return losses, mu, finite
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradients[0].unsqueeze(2) * gradient, None, None, None, None
+
+
+def can_take(table: Tensor, costs: Tensor) -> bool:
+    """Whether the kernels can take this step's tensors."""
+    return fused.usable(table) and costs.dtype == table.dtype == torch.float32 and costs.shape[0] <= fused.MAX_BATCH
+
+
+@jit
+def _combine(outer, inner, costs, outer_mask, inner_mask):  # type: ignore[no-untyped-def]
+    inner = tl.where(outer_mask[None, :], inner, 0.0)
+    inner = tl.exp(inner - tl.max(inner, 0)[None, :])
+    inner = tl.where(inner_mask, inner, 0.0)
+    total = tl.where(outer_mask, tl.sum(inner, 0), 1.0)
+    inner = inner / total[None, :]
+    outer = tl.exp(outer - tl.max(outer, 0))
+    outer = outer / tl.sum(outer, 0)
+    clause = tl.sum(inner * costs, 0)
+    return outer, inner, clause, tl.sum(outer * clause, 0)
+
+
+@jit
+def _slope_of(mu, delta):  # type: ignore[no-untyped-def]
+    ratio = mu / delta
+    tail = -0.5 * libdevice.erfc(ratio * 0.7071067811865476)
+    density = 0.3989422804014327 * tl.exp(-0.5 * ratio * ratio)
+    loss = tl.log(delta) + 0.5 * ratio * ratio + libdevice.log1p(tail)
+    return loss, (ratio + density / (1.0 + tail)) / delta
+
+
+@jit
+def _find_moves(  # type: ignore[no-untyped-def]
+    table, index, costs, delta, rows, moves, clean, finite, flags,
+    samples, clauses, atoms, outer_step, inner_step, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+):  # fmt: skip
+    sample = tl.program_id(0)
+    width = clauses * (1 + atoms)
+    asked = tl.load(index + sample)
+    inside = (asked >= 0) & (asked < samples)
+    position = tl.where(inside, asked, 0)
+    o = tl.arange(0, CLAUSES)
+    i = tl.arange(0, ATOMS)[:, None] * clauses + o[None, :]
+    outer_mask = o < clauses
+    inner_mask = (tl.arange(0, ATOMS)[:, None] < atoms) & outer_mask[None, :]
+    outer = tl.load(table + position * width + o, mask=outer_mask, other=float("-inf"))
+    inner = tl.load(table + position * width + clauses + i, mask=inner_mask, other=float("-inf"))
+    own = sample.to(tl.int64) * width
+    tl.store(rows + own + o, outer, mask=outer_mask)
+    tl.store(rows + own + clauses + i, inner, mask=inner_mask)
+    cost = tl.load(costs + sample.to(tl.int64) * atoms * clauses + i, mask=inner_mask, other=0.0)
+    outer, inner, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
+    _, slope = _slope_of(mu, tl.load(delta))
+    fine = (mu == mu) & (tl.abs(mu) != float("inf"))
+    tl.store(clean + sample, position)
+    tl.store(finite + sample, fine.to(tl.int8))
+    if inside == 0:
+        tl.store(flags, 1)
+    if fine == 0:
+        tl.store(flags + 1, 1)
+    counted = fine & inside
+    move_outer = outer_step * slope * outer * (clause - mu)
+    move_inner = inner_step * slope * outer[None, :] * inner * (cost - clause[None, :])
+    tl.store(moves + own + o, tl.where(counted, move_outer, 0.0), mask=outer_mask)
+    tl.store(moves + own + clauses + i, tl.where(counted, move_inner, 0.0), mask=inner_mask)
+
+
+@jit
+def _take_step(  # type: ignore[no-untyped-def]
+    table, index, costs, delta, rows, moves, losses, mus, gradient,
+    batch, clauses, atoms, BATCH: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+):  # fmt: skip
+    sample = tl.program_id(0)
+    width = clauses * (1 + atoms)
+    position = tl.load(index + sample)
+    others = tl.arange(0, BATCH)
+    occurrences = tl.sum((tl.load(index + others, mask=others < batch, other=-1) == position).to(tl.int32))
+    o = tl.arange(0, CLAUSES)
+    i = tl.arange(0, ATOMS)[:, None] * clauses + o[None, :]
+    outer_mask = o < clauses
+    inner_mask = (tl.arange(0, ATOMS)[:, None] < atoms) & outer_mask[None, :]
+    own = sample.to(tl.int64) * width
+    move_outer = tl.load(moves + own + o, mask=outer_mask, other=0.0)
+    move_inner = tl.load(moves + own + clauses + i, mask=inner_mask, other=0.0)
+    if occurrences > 1:
+        move_outer = tl.zeros_like(move_outer)
+        move_inner = tl.zeros_like(move_inner)
+        for other in range(batch):
+            if tl.load(index + other) == position:
+                theirs = tl.cast(other, tl.int64) * width
+                move_outer += tl.load(moves + theirs + o, mask=outer_mask, other=0.0)
+                move_inner += tl.load(moves + theirs + clauses + i, mask=inner_mask, other=0.0)
+        move_outer = move_outer / occurrences
+        move_inner = move_inner / occurrences
+    outer = tl.load(rows + own + o, mask=outer_mask, other=float("-inf")) + move_outer
+    inner = tl.load(rows + own + clauses + i, mask=inner_mask, other=float("-inf")) + move_inner
+    tl.store(table + position * width + o, outer, mask=outer_mask)
+    tl.store(table + position * width + clauses + i, inner, mask=inner_mask)
+    cells = sample.to(tl.int64) * atoms * clauses + i
+    cost = tl.load(costs + cells, mask=inner_mask, other=0.0)
+    outer, inner, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
+    loss, slope = _slope_of(mu, tl.load(delta))
+    tl.store(losses + sample, loss)
+    tl.store(mus + sample, mu)
+    tl.store(gradient + cells, slope * outer[None, :] * inner, mask=inner_mask)
+
+
+@jit
+def _state(  # type: ignore[no-untyped-def]
+    mus, finite, delta, steps, batch, floor, ceiling, SQUARED: tl.constexpr, BATCH: tl.constexpr
+):
+    samples = tl.arange(0, BATCH)
+    counts = (tl.load(finite + samples, mask=samples < batch, other=0) != 0) & (samples < batch)
+    cost = tl.load(mus + samples, mask=counts, other=0.0)
+    if SQUARED:
+        cost = cost * cost
+    count = tl.sum(counts.to(tl.int32))
+    mean = tl.sum(cost) / tl.maximum(count, 1)
+    bounded = tl.minimum(tl.maximum(tl.sqrt(mean), floor), ceiling)
+    tl.store(delta, tl.where(count > 0, bounded, tl.load(delta)))
+    tl.store(steps, tl.load(steps) + 1)
