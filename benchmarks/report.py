@@ -53,10 +53,10 @@ def entry(name: str, value: float, detail: dict[str, Any]) -> dict[str, Any]:
 def show_number(value: float, unit: str = "") -> str:
     """Three significant digits; whole numbers as they are.
 
-    >>> show_number(1.0449), show_number(0.12345, "ms"), show_number(0.0), show_number(2.5e-16)
-    ('1.04', '0.123 ms', '0', '2.5e-16')
+    >>> show_number(1.2036), show_number(0.12345, "ms"), show_number(0.0), show_number(2.5e-16)
+    ('1.20', '0.123 ms', '0', '2.50e-16')
     """
-    text = f"{value:.0f}" if value == int(value) else f"{value:.3g}"
+    text = f"{value:.0f}" if value == int(value) else f"{value:#.3g}".rstrip(".")
     return f"{text} {unit}".strip()
 
 
@@ -92,7 +92,7 @@ def block(found: dict[str, dict[str, Any]]) -> str:
     lines = [BEGIN, "", f"| what | bound | {' | '.join(MACHINES.values())} |", "|---" * (2 + len(MACHINES)) + "|"]
     for name, figure in FIGURES.items():
         cells = [show_entry(figure, found.get(machine, {"figures": {}})["figures"].get(name)) for machine in MACHINES]
-        lines.append(f"| {figure.what} | {show_number(figure.bound, figure.unit)} | {' | '.join(cells)} |")
+        lines.append(f"| {figure.what} | {figure.bound:g}{figure.unit and ' '}{figure.unit} | {' | '.join(cells)} |")
     lines.append("")
     lines += [f"{show_machine(title, found[name])}\n" for name, title in MACHINES.items() if name in found]
     return "\n".join([*lines, END])
