@@ -96,5 +96,7 @@ def compare(name: str) -> dict[str, Any]:
     measure("eager", lambda training: (training.eager(training.logic), training.eager(None)))
     measure("rule compiled", compiled)
     measure("both captured", lambda training: (training.captured(training.logic), training.captured(None)))
+    if not ratios:
+        raise RuntimeError(f"no variant worked: {detail}")
     best = min(ratios, key=ratios.__getitem__)
     return {f"network_{name}": entry(f"network_{name}", ratios[best], {"how": best, **detail})}

@@ -154,6 +154,8 @@ def fastest(device: str) -> dict[str, Any]:
         except Exception as error:
             detail.setdefault(name, {})["error"] = f"{type(error).__name__}: {error}"[:2000]
         print(f"    {name}: {detail[name]}", flush=True)
+    if not ratios:
+        raise RuntimeError(f"no variant worked: {detail}")
     best = min(ratios, key=ratios.__getitem__)
     found = {"rule_fastest": entry("rule_fastest", ratios[best], {"how": best, **detail})}
     if "GPU ms" in detail[best]:

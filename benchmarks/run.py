@@ -69,8 +69,8 @@ MEASUREMENTS: dict[tuple[str, ...], tuple[tuple[str, ...], Measure]] = {
 }
 
 
-def describe_machine(device: str, commit: str | None) -> dict[str, Any]:
-    """What a reader needs to run it again."""
+def describe_machine(device: str, commit: str | None, only: list[str] | None) -> dict[str, Any]:
+    """What a reader needs to run it again; where the file went does not matter to them."""
     return {
         "device": device,
         "name": torch.cuda.get_device_name() if device == "cuda" else processor(),
@@ -82,7 +82,7 @@ def describe_machine(device: str, commit: str | None) -> dict[str, Any]:
         "python": platform.python_version(),
         "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
         "commit": commit or find_commit(),
-        "command": " ".join(["python", "benchmarks/run.py", *sys.argv[1:]]),
+        "command": " ".join(["python benchmarks/run.py", *(["--only", *only] if only else [])]),
     }
 
 
@@ -139,7 +139,7 @@ def main() -> int:
         report.write_readme()
         return 0
     torch.set_num_threads(1)
-    machine = describe_machine(options.device, options.commit)
+    machine = describe_machine(options.device, options.commit, options.only)
     path = options.out or report.RESULTS / f"{file_name(machine)}.json"
     print(json.dumps(machine, indent=2), flush=True)
     figures: dict[str, Any] = json.loads(path.read_text())["figures"] if options.only and path.exists() else {}
