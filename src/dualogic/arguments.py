@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,6 +18,14 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
         raise OptionError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
+def as_number(value: Any, what: str) -> float:
+    """``value`` as a float; refuses what is not a number."""
+    if not isinstance(value, (str, bytes, bool)):
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+            return float(value)
+    raise OptionError(f"{what} must be a number; got {value!r} of type {type(value).__name__}")
+
+
 def shorten(text: str, limit: int = 120) -> str:
     """``text``, cut off with dots if it is long."""
     return text if len(text) <= limit else f"{text[:limit]}..."
@@ -30,6 +39,14 @@ def check_rules(rules: Any) -> dict[str, Formula]:
     for name, formula in named.items():
         if not isinstance(name, str) or not name:
             raise SymbolError(f"rule names must be non-empty strings; got {name!r}")
+        owner = name
+        while owner.rpartition("/")[2].isdecimal():
+            owner = owner.rpartition("/")[0]
+            if owner in named:
+                raise SymbolError(
+                    f"the rule name {name!r} is also the path of a connective inside of rule {owner!r}, as weights(index) calls "
+                    f"it; choose another name"
+                )
         as_formula(formula, f"rule {name!r}")
         if formula.shape:
             raise ShapeError(
@@ -55,9 +72,9 @@ def check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
         unknown = [name for name in weight if name not in rules]
         if unknown:
             raise SymbolError(f"weight names the rule {unknown[0]!r}, but the rules are {', '.join(map(repr, rules))}")
-        weights = {name: float(weight.get(name, 1.0)) for name in rules}
+        weights = {name: as_number(weight.get(name, 1.0), f"the weight of rule {name!r}") for name in rules}
     else:
-        weights = dict.fromkeys(rules, float(weight))
+        weights = dict.fromkeys(rules, as_number(weight, "weight, unless it maps rule names to numbers,"))
     for name, value in weights.items():
         if not (math.isfinite(value) and value >= 0):
             raise OptionError(f"the weight of rule {name!r} must be a finite number of at least 0; got {value!r}")

@@ -306,7 +306,7 @@ class LogicLoss(KeptModule):
         if not self._table.shared:
             if index is None:
                 raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
-            check = functools.partial(self._check_index, index, len(torch.as_tensor(index)), at_once=True)
+            check = functools.partial(self._check_index, index, _count(index), at_once=True)
             index = self._peers.agree(check) if self._peers is not None and self._table.collective else check()
         with torch.no_grad():
             return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))  # type: ignore[arg-type]
@@ -330,10 +330,10 @@ class LogicLoss(KeptModule):
         Waits for nothing.
         """
         found: dict[str, dict[str, Tensor]] = {}
-        delta = self.delta
+        columns = {key: value.mean(0).unbind() for key, value in self._run.last.items()}
+        columns["delta"] = self.delta.unbind()
         for position, name in enumerate(self.rules):
-            entry = {key: value[:, position].mean() for key, value in self._run.last.items()}
-            found[name] = {**entry, "delta": delta[position]}
+            found[name] = {key: values[position] for key, values in columns.items()}
         return found
 
     def extra_repr(self) -> str:
@@ -369,7 +369,12 @@ class LogicLoss(KeptModule):
 
     def _check_index(self, index: Any, batch: int, at_once: bool) -> Tensor | None:
         """The index as a tensor on the right device; its range is checked here only if that needs no waiting."""
-        if self._table.shared or not self._program.width:
+        if self._table.shared:
+            return None
+        if not self._program.width:
+            # Nothing is kept for the samples, but a wrong index would show when the method is changed.
+            if index is not None and at_once and self.num_samples is not None:
+                self._table.check_index(index, batch, at_once)
             return None
         if index is None:
             if self.training:
@@ -386,6 +391,15 @@ class LogicLoss(KeptModule):
             self._guard.check()
         else:
             self._peers.agree(self._guard.check)
+
+
+def _count(index: Any) -> int:
+    try:
+        return len(torch.as_tensor(index))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SampleIndexError(
+            f"weights(index) needs training samples as a tensor of shape (batch,), as in torch.tensor([7]); got {index!r}"
+        ) from error
 
 
 def _find_peers(group: Any) -> Peers | None:

@@ -251,6 +251,14 @@ def test_bad_input(method):
             logic(torch.arange(6) + 20, **tensors)
 
 
+@pytest.mark.parametrize(("method", "rule"), CASES)
+def test_an_empty_batch_costs_nothing_and_has_a_gradient(method, rule):
+    loss, tensors = step(make(method, rule), rule, batch=0)
+    assert loss.item() == 0
+    loss.backward()
+    assert any(tensor.grad is not None for tensor in tensors.values())
+
+
 @pytest.mark.parametrize("method", COUNTING)
 def test_real_valued_atoms_cannot_be_counted(method):
     with pytest.raises(FormulaTypeError, match=r"cannot be compiled for the real-valued comparison x <= 1.*'dual'"):

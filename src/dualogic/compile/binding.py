@@ -63,6 +63,8 @@ def bind(
         tensor = tensors[name]
         if not isinstance(tensor, Tensor):
             tensor = _as_tensor(name, tensor)
+        if tensor.layout is not torch.strided:
+            raise BindingError(f"{name!r} must be bound to a dense tensor, as from .to_dense(); got layout {tensor.layout}")
         _check_shape(name, symbol, tensor, lengths)
         if batch is None or device is None:
             batch, device = (tensor.shape[0], name), (tensor.device, name)
@@ -76,6 +78,8 @@ def bind(
                 f"all tensors must be on one device: {device[1]!r} is on {device[0]} and {name!r} is on {tensor.device}"
             )
         if tensor.is_floating_point():
+            if tensor.dtype.itemsize == 1:
+                raise BindingError(f"{name!r} must have at least 16 bits per number, as in .float(); got {tensor.dtype}")
             dtype = torch.promote_types(dtype, tensor.dtype)
         elif tensor.is_complex():
             raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
@@ -88,6 +92,8 @@ def bind(
                 f"axis {name!r} has length {lengths[name][0]} in {lengths[name][1]!r}, but {shorten(str(node))} needs at least "
                 f"{length}; pad the tensors of this batch and mark what exists with a mask"
             )
+    if device[0].type == "meta":
+        raise BindingError(f"{device[1]!r} is on the meta device and has no values, so there is no cost to compute")
     if validate is None:
         validate = device[0].type == "cpu"
     for name, symbol in symbols.items():

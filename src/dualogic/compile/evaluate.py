@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic.arguments import as_number
 from dualogic.compile.plan import compile_rules
 from dualogic.compile.tree import Level
 from dualogic.errors import OptionError
@@ -29,6 +30,7 @@ def optimal_cost(formula: Formula, class_cost: str, tensors: Mapping[str, Any]) 
 
 def is_satisfied(formula: Formula, tol: float, lead: float, tensors: Mapping[str, Any]) -> Tensor:
     """Whether the formula holds; a bool tensor ``(batch, *formula.shape)``."""
+    tol, lead = as_number(tol, "tol"), as_number(lead, "lead")
     if not tol >= 0:
         raise OptionError(f"tol must be at least 0; got {tol!r}")
     if not 0 <= lead < 1:

@@ -134,7 +134,7 @@ class Vocabulary:
         """The variables' probabilities ``(batch, variables)``, for a :attr:`plain` vocabulary."""
         parts = []
         for kind, name, columns in self._blocks:
-            value = self._exists(name, bound) if kind == "axis" else self._padded(name, bound).reshape(bound.batch, -1)
+            value = self._exists(name, bound) if kind == "axis" else _flatten(self._padded(name, bound))
             parts.append(self._pick(kind, name, value.to(bound.dtype), columns))
         return self._arrange(parts)
 
@@ -143,7 +143,7 @@ class Vocabulary:
         sides: tuple[list[Tensor], list[Tensor]] = ([], [])
         for kind, name, columns in self._blocks:
             for side, value in zip(sides, self._logarithms(kind, name, bound)):
-                side.append(self._pick(kind, name, value.reshape(bound.batch, -1), columns))
+                side.append(self._pick(kind, name, _flatten(value), columns))
         return self._arrange(sides[0]), self._arrange(sides[1])
 
     def _pick(self, kind: str, name: str, value: Tensor, columns: Tensor) -> Tensor:
@@ -259,3 +259,8 @@ def _any(parts: list[Proposition]) -> Proposition:
 
 def _names(found: list[Proposition], kind: str) -> list[str]:
     return list(dict.fromkeys(atom[1] for atom in found if atom[0] == kind))
+
+
+def _flatten(value: Tensor) -> Tensor:
+    """``(batch, columns)``, also for a batch of 0 or a symbol without axes."""
+    return value.flatten(1) if value.dim() > 1 else value.unsqueeze(1)

@@ -186,7 +186,10 @@ class SharedRow(DualTable):
 
 def as_index(index: Any, device: torch.device, batch: int) -> Tensor:
     """What a user gave as index, as ``(batch,)`` int64 on a device."""
-    index = torch.as_tensor(index, device=device)
+    try:
+        index = torch.as_tensor(index, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SampleIndexError(f"index must be a tensor of {batch} integers; got {index!r}") from error
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype is torch.bool:
         raise SampleIndexError(f"index must hold integers; got {index.dtype}")
     if index.shape != (batch,):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
-from dualogic.formula.connective import Formula
+from dualogic.formula.connective import Complement, Formula
 from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import walk
 from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, broadcast, check_name, declare_shape
@@ -133,7 +134,7 @@ def compare(operation: str, left: Any, right: Any, margin: float = 0.0) -> Formu
         first, second, operation = second, first, MIRRORED[operation]
     if not _has_symbol(first, second):
         raise FormulaTypeError(f"{first} {operation} {second} compares constants only; one side needs a symbol")
-    number = float(margin) if isinstance(margin, (int, float)) else math.nan
+    number = float(margin) if isinstance(margin, numbers.Real) and not isinstance(margin, bool) else math.nan
     if not (math.isfinite(number) and number >= 0):
         raise OptionError(f"a margin must be a finite number of at least 0; got {margin!r} in {first} {operation} {second}")
     return Comparison(operation, first, second, number)
@@ -162,7 +163,9 @@ def gt(left: Any, right: Any, margin: float = 0.0) -> Formula:
 
 
 def ne(left: Any, right: Any, margin: float = 0.0) -> Formula:
-    """``left != right``, costing ``max(margin - |left - right|, 0)``."""
+    """``left != right``, costing ``max(margin - |left - right|, 0)``; classes take no margin."""
+    if not margin and (isinstance(left, ClassExpression) or isinstance(right, ClassExpression)):
+        return Complement(eq(left, right))
     return compare("!=", left, right, margin)
 
 
@@ -206,6 +209,7 @@ def _describe(symbol: Any) -> str:
 
 def class_in(operand: ClassExpression, classes: Sequence[Any]) -> Formula:
     """``operand.isin(classes)``."""
+    classes = classes.tolist() if hasattr(classes, "tolist") else classes  # of an array or a tensor
     if isinstance(classes, (str, int)) or not hasattr(classes, "__iter__"):
         raise FormulaTypeError(f"{operand}.isin needs a list of classes; got {classes!r}")
     symbol = operand.symbol

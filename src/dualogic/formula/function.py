@@ -54,6 +54,13 @@ def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, sh
     check_name(label, "function")
     if label in PRINTED_FUNCTIONS:
         raise SymbolError(f"a function cannot be called {label!r} in a rule, which has a meaning already; give another name=...")
+    try:
+        hash(function)
+    except TypeError as error:
+        raise FormulaTypeError(
+            f"dl.apply needs a hashable function, because equal rules must be recognised; got {function!r}: wrap it in a plain "
+            f"function, or make its class hashable (eq=False for a dataclass)"
+        ) from error
     operands = tuple(map(as_term, terms))
     if not operands:
         raise FormulaTypeError(f"dl.apply({label}) needs at least one term")

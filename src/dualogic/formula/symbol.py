@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, SymbolError
@@ -98,14 +98,18 @@ class ClassExpression(Node):
     def __bool__(self) -> bool:
         raise FormulaTypeError(f"{self} has no truth value; compare it with a class, as in {self} == 0")
 
-    def _no_order(self, other: Any) -> Formula:
+    def _no_order(self, other: Any = None) -> Formula:
         raise FormulaTypeError(
             f"{self} is a class and classes have no order or arithmetic: use ==, != or .isin([...]), or "
             f"{self}.probabilities for its probabilities as numbers"
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_order
-    __truediv__ = __rtruediv__ = __pow__ = __matmul__ = _no_order
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _no_order
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __abs__ = _no_order
+
+    def __invert__(self) -> Formula:
+        raise FormulaTypeError(f"{self} is a class, not a formula; write {self} != ... for 'is not', as in {self} != 0")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -296,7 +300,7 @@ def categorical(
         raise SymbolError(f"categorical {name!r} needs at least two classes; got k={k!r}")
     names = None
     if classes is not None:
-        names = tuple(classes)
+        names = tuple(classes) if isinstance(classes, Iterable) and not isinstance(classes, str) else (classes,)
         if len(names) != size or len(set(names)) != size or not all(isinstance(label, str) and label for label in names):
             raise SymbolError(f"classes of {name!r} must be {size} different non-empty names; got {list(names)!r}")
     return Categorical(name, size, declare_shape(as_axes(shape), name), names, input)

@@ -14,11 +14,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from dualogic.arguments import check_choice
+from dualogic.arguments import as_number, check_choice
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.compile.plan import Plan, compile_rules
+from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
+from dualogic.formula.shape import as_int
 
 State = dict[str, Tensor]
 
@@ -78,6 +80,16 @@ class Method(abc.ABC):
     """Options of a method; subclasses are frozen dataclasses with a ``name``."""
 
     name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            kind = str(field.type)
+            optional = value is None and kind.endswith("None")
+            if kind.startswith("int") and not optional and as_int(value) is None:
+                raise OptionError(f"{field.name} of dl.methods.{type(self).__name__} must be a whole number; got {value!r}")
+            if kind.startswith("float") and not optional:
+                as_number(value, f"{field.name} of dl.methods.{type(self).__name__}")
 
     @abc.abstractmethod
     def program(self, rules: Mapping[str, Formula]) -> Program:

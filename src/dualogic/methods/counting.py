@@ -40,6 +40,7 @@ class CountingMethod(Method):
     max_nodes: int = 1_000_000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("vtree", self.vtree, VTREES)
         if not self.max_nodes >= 1:
             raise OptionError(f"max_nodes must be at least 1; got {self.max_nodes!r}")

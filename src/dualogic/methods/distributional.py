@@ -41,6 +41,7 @@ class DistributionalMethod(Method):
     epoch: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("class_cost", self.class_cost, CLASS_COSTS)
         check_choice("delta", self.delta, (*DELTA_RULES, RELEASED))
         if not 0 < self.floor <= self.ceiling:
@@ -61,6 +62,11 @@ class DistributionalProgram(Program):
         state = super().initial_state(dtype)
         state["delta"] = state["delta"].clamp(self.method.floor, self.method.ceiling)
         if self.method.delta == RELEASED:
+            if self.epoch is None:
+                raise OptionError(
+                    "the released delta rule works once per epoch: give the epoch's number of samples, as in "
+                    "dl.methods.Dual(delta='released', epoch=10_000), or num_samples to LogicLoss"
+                )
             state["epoch_cost"] = torch.zeros_like(state["delta"])
             state["epoch_count"] = torch.zeros((), dtype=dtype)
         return state
@@ -96,11 +102,7 @@ class DistributionalProgram(Program):
     def _released(self, state: State, costs: Tensor, count: Tensor) -> State:
         total = state["epoch_cost"] + costs.sum(0).to(state["epoch_cost"].dtype)
         seen = state["epoch_count"] + count.to(state["epoch_count"].dtype)
-        if self.epoch is None:
-            raise OptionError(
-                "the released delta rule works once per epoch: give the epoch's number of samples, as in "
-                "dl.methods.Dual(delta='released', epoch=10_000), or num_samples to LogicLoss"
-            )
+        assert self.epoch is not None, "initial_state saw to it"
         done = seen >= self.epoch
         proposed = torch.minimum((total / seen.clamp_min(1.0)).square().clamp_min(self.method.floor), state["delta"])
         return {

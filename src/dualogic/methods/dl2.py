@@ -55,6 +55,7 @@ class DL2(Method):
     class_cost: str = "probability"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("class_cost", self.class_cost, CLASS_COSTS)
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise OptionError(f"weight must be a finite number of at least 0; got {self.weight!r}")

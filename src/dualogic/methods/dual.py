@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -60,8 +61,10 @@ class Dual(DistributionalMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("rule", self.rule, UPDATE_RULES)
-        if not self.step >= 0:
-            raise OptionError(f"the dual step must be at least 0; got {self.step!r}")
+        if not (math.isfinite(self.step) and self.step >= 0):
+            raise OptionError(f"the dual step must be at least 0 and finite; got {self.step!r}")
+        if self.schedule is not None and not callable(self.schedule):
+            raise OptionError(f"schedule must be a function of the number of updates so far, or None; got {self.schedule!r}")
         if self.warmup < 0:
             raise OptionError(f"warmup counts updates and must be at least 0; got {self.warmup!r}")
 
@@ -158,7 +161,8 @@ class DualProgram(DistributionalProgram):
             else:
                 weights = self.rule.weights(columns.masked_fill(~mask, 0.0), mask)
             found.update(split_by_path(level, weights))
-        return dict(sorted(found.items(), key=lambda entry: _path_key(entry[0], self.plan.names)))
+        positions = {name: position for position, name in enumerate(self.plan.names)}
+        return dict(sorted(found.items(), key=lambda entry: _path_key(entry[0], positions)))
 
 
 def split_by_path(level: Any, weights: Tensor) -> dict[str, Tensor]:
@@ -169,6 +173,9 @@ def split_by_path(level: Any, weights: Tensor) -> dict[str, Tensor]:
     return dict(zip(level.paths, lanes.unbind(0)))
 
 
-def _path_key(path: str, names: tuple[str, ...]) -> tuple[int, ...]:
-    name = next(name for name in names if path == name or path.startswith(f"{name}/"))
-    return (names.index(name), *map(int, path[len(name) + 1 :].split("/") if len(path) > len(name) else ()))
+def _path_key(path: str, positions: Mapping[str, int]) -> tuple[int, ...]:
+    steps: list[int] = []
+    while path not in positions:
+        path, _, step = path.rpartition("/")
+        steps.append(int(step))
+    return (positions[path], *reversed(steps))

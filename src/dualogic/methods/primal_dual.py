@@ -54,6 +54,7 @@ class PrimalDualMethod(Method):
     bounded: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("rate", "decay"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):

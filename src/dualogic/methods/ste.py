@@ -61,6 +61,7 @@ class STE(Method):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("relaxation", self.relaxation, tuple(RELAXATIONS))
         check_scale(self.scale)
         if not self.keep >= 0:

@@ -70,6 +70,7 @@ class TruthMethod(Method):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("loss", self.loss, LOSSES)
         check_choice("relaxation", self.relaxation, tuple(RELAXATIONS))
         check_scale(self.scale)
