@@ -233,13 +233,14 @@ class LogicLoss(KeptModule):
         return plain and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
 
     def _find_finite(self, costs: Tensor, values: Any, at_once: bool, learning: bool) -> Tensor | None:
-        finite = torch.isfinite(costs.detach())
+        limit = self._program.largest_cost(costs.dtype)
+        finite = costs.detach() < limit
         if at_once:
             fine = bool(finite.all())
             if self._peers is not None and learning:
-                self._peers.agree(lambda: None if fine else self._program.plan.refuse_non_finite(costs.detach(), values))
+                self._peers.agree(lambda: None if fine else self._program.plan.refuse_non_finite(costs.detach(), values, limit))
             elif not fine:
-                self._program.plan.refuse_non_finite(costs.detach(), values)
+                self._program.plan.refuse_non_finite(costs.detach(), values, limit)
             return None
         self._guard.note_costs(finite)
         return finite.all(1)
