@@ -18,6 +18,8 @@ from dualogic.formula.function import apply
 from dualogic.formula.shape import axis
 from dualogic.formula.symbol import categorical, mask, var
 from dualogic.formula.term import constant
+from dualogic.formula.text.parsing import parse
+from dualogic.formula.text.rule_set import RuleSet, load_rules, parse_rules
 from dualogic.logic_loss import LogicLoss
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ __all__ = [
     "Mapped",
     "Not",
     "Or",
+    "RuleSet",
     "Xor",
     "apply",
     "axis",
@@ -49,11 +52,14 @@ __all__ = [
     "gt",
     "le",
     "level",
+    "load_rules",
     "lt",
     "mask",
     "methods",
     "metrics",
     "ne",
+    "parse",
+    "parse_rules",
     "var",
 ]
 

@@ -50,3 +50,19 @@ class StateError(DualogicError, RuntimeError):
 
 class MissingExtraError(DualogicError, ImportError):
     """An optional dependency is not installed."""
+
+
+class ParseError(DualogicError, ValueError):
+    """Text that cannot be read as a rule; the message shows the line with a mark under the place.
+
+    Attributes:
+        path: the rule file, or ``None`` for text that came from elsewhere.
+        line: the line, counted from 1.
+        column: the character within the line, counted from 1.
+        reason: the message without the place.
+    """
+
+    path: str | None = None
+    line: int = 1
+    column: int = 1
+    reason: str = ""

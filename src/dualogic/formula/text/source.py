@@ -1,0 +1,102 @@
+"""Where something stands in a text, and errors that show the place."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import unicodedata
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Union
+
+from dualogic.errors import ParseError
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+    Located = Union[Tree[Token], Token]
+
+WINDOW = 100
+"""How much of a long line an error shows."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A line and a range of columns in it, all counted from 1; the end is exclusive."""
+
+    line: int
+    column: int
+    end_column: int
+
+
+def place_of(located: Located) -> Place:
+    """Where a token or a tree begins, with a range as long as its first line."""
+    meta = getattr(located, "meta", located)
+    line, column = getattr(meta, "line", None) or 1, getattr(meta, "column", None) or 1
+    end = getattr(meta, "end_column", None) or column + 1
+    return Place(line, column, max(end, column + 1) if getattr(meta, "end_line", line) == line else 1_000_000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A text with the path it was read from."""
+
+    text: str
+    path: str | None = None
+
+    def error(self, where: Place | Located, reason: str, *notes: str) -> ParseError:
+        """An error that shows a place.
+
+        Args:
+            where: the place, or the token or tree that stands there.
+            reason: what is wrong.
+            notes: what was expected, or what to do; one line each.
+
+        Example:
+            >>> print(Source("x <= yy").error(Place(1, 6, 8), "'yy' is not declared", "known names: x, y"))
+            line 1, column 6: 'yy' is not declared
+              1 | x <= yy
+                |      ^^
+            known names: x, y
+        """
+        place = where if isinstance(where, Place) else place_of(where)
+        origin = f"{self.path}, " if self.path is not None else ""
+        head = f"{origin}line {place.line}, column {place.column}: {reason}"
+        error = ParseError("\n".join([head, *self._excerpt(place), *notes]))
+        error.path, error.line, error.column, error.reason = self.path, place.line, place.column, reason
+        return error
+
+    def _excerpt(self, place: Place) -> list[str]:
+        # Not splitlines(), which would break lines at characters that a quoted class name may contain.
+        line = self.text.split("\n")[place.line - 1]
+        first, last = place.column - 1, min(place.end_column - 1, max(len(line), place.column))
+        start = max(0, first - WINDOW // 2)
+        shown = line[start : start + WINDOW]
+        cut_left, cut_right = "..." if start else "", "..." if len(line) > start + WINDOW else ""
+        before = line[start:first]
+        # Tabs stay tabs and wide characters count twice, so that the mark stands where the reader looks.
+        padding = "".join(character if character == "\t" else " " * _width(character) for character in before)
+        marked = sum(map(_width, line[first : min(last, start + WINDOW)])) or 1
+        number = str(place.line)
+        return [
+            f"  {number} | {cut_left}{shown}{cut_right}",
+            f"  {' ' * len(number)} | {' ' * len(cut_left)}{padding}{'^' * marked}",
+        ]
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'f'?`` for the known names nearest to a word, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def listed(names: Iterable[str], limit: int = 20) -> str:
+    """Names in a row, cut off where they would drown the message."""
+    shown = list(names)
+    more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
+    return ", ".join(shown[:limit]) + more
