@@ -115,6 +115,8 @@ def test_the_right_line_of_several():
 def test_an_unfinished_text_is_marked_before_its_comment():
     with pytest.raises(ParseError, match=r"\n  1 \| x <=  # at most\n    \|     \^$"):
         dl.parse("x <=  # at most\n\n", NAMES)
+    with pytest.raises(ParseError, match=r"column 20: the text ends here"):
+        dl.parse('k == "a#\\\\" or k ==  # "', NAMES)
 
 
 def test_marks_below_wide_characters_and_in_long_lines():

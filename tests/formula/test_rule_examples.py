@@ -126,3 +126,15 @@ def test_what_the_tables_of_the_documentation_say():
     assert dl.parse("a and b | c", rules) is dl.parse("a and (b | c)", rules)
     assert dl.parse("a >> b & c", rules) is dl.parse("(a >> b) & c", rules)
     assert dl.parse("a or b -> c and d", rules) is dl.parse("(a or b) -> (c and d)", rules)
+
+
+def test_the_statements_of_the_documentation_are_read():
+    from dualogic.formula.text.lines import KEYWORDS
+    from dualogic.formula.text.source import Source
+    from dualogic.formula.text.syntax import to_tree
+
+    section = PAGE.read_text(encoding="utf-8").split("## What a file declares")[1].split("\n\n")[1]
+    written = [text for line in section.split("\n")[2:] for text in re.findall(r"`([^`]+)`", line.split(" | ")[0])]
+    for text in written:
+        to_tree(Source(text), text, "statement")
+    assert {text.split()[0] for text in written} == set(KEYWORDS)
