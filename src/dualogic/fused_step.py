@@ -1,9 +1,9 @@
 """Triton kernels for a whole step of one rule of two levels, such as an ``all`` over an ``or``: the paper's canonical form.
 
-The first kernel fetches the rows of the batch, combines the costs and finds the moves; the second averages the moves of repeated
-samples, writes the new rows, and gives the loss and its derivative with respect to every atom's cost; the third sets ``delta``. All
-else that a step needs is the atoms' costs and one multiplication in the backward pass. The eager path in ``methods.mixture`` is the
-reference and the fallback.
+The first kernel fetches the rows of the batch, combines the costs and finds the moves; the second averages the moves of
+repeated samples, writes the new rows, and gives the loss and its derivative with respect to every atom's cost; the third sets
+``delta``. All else that a step needs is the atoms' costs and one multiplication in the backward pass. The eager path in
+``methods.mixture`` is the reference and the fallback.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor
 from dualogic import fused
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
+from dualogic.errors import StateError
 from dualogic.fused import jit
 
 try:
@@ -89,7 +90,7 @@ def _only_operand(branch: Branch) -> Branch | None:
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """What a step changes in place: the table ``(samples, width)``, ``delta`` ``(1,)``, the count of steps and the guard's flags."""
+    """What a step changes in place: table ``(samples, width)``, ``delta`` ``(1,)``, the count of steps, the guard's flags."""
 
     table: Tensor
     delta: Tensor
@@ -150,8 +151,12 @@ class _TwoLevelStep(torch.autograd.Function):
         return losses, mu, finite
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+        if torch.is_grad_enabled():
+            raise StateError(
+                "a step fused into kernels can be differentiated once only; for second derivatives (create_graph=True) use "
+                'LogicLoss(..., update="manual"), which takes the eager path'
+            )
         (gradient,) = ctx.saved_tensors
         return gradients[0].unsqueeze(2) * gradient, None, None, None, None
 
@@ -252,7 +257,7 @@ def _take_step(  # type: ignore[no-untyped-def]
     tl.store(table + position * width + clauses + i, inner, mask=inner_mask)
     cells = sample.to(tl.int64) * atoms * clauses + i
     cost = tl.load(costs + cells, mask=inner_mask, other=0.0)
-    outer, inner, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
+    outer, inner, _, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
     loss, slope = _slope_of(mu, tl.load(delta))
     tl.store(losses + sample, loss)
     tl.store(mus + sample, mu)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -233,14 +234,15 @@ class LogicLoss(KeptModule):
         return plain and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
 
     def _find_finite(self, costs: Tensor, values: Any, at_once: bool, learning: bool) -> Tensor | None:
-        finite = torch.isfinite(costs.detach())
         if at_once:
-            fine = bool(finite.all())
+            # A sum is one fast pass; only a suspicious one is looked at closely.
+            fine = math.isfinite(costs.detach().sum().item()) or bool(torch.isfinite(costs.detach()).all())
             if self._peers is not None and learning:
                 self._peers.agree(lambda: None if fine else self._program.plan.refuse_non_finite(costs.detach(), values))
             elif not fine:
                 self._program.plan.refuse_non_finite(costs.detach(), values)
             return None
+        finite = torch.isfinite(costs.detach())
         self._guard.note_costs(finite)
         return finite.all(1)
 
