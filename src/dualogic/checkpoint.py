@@ -131,6 +131,10 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> lis
         theirs, ours = saved["rules"].get(name, "nothing"), mine["rules"].get(name, "nothing")
         if theirs != ours:
             found.append(f"rule {name!r} is {shorten(theirs)} in the checkpoint and {shorten(ours)} here")
+    if not found and list(saved["rules"]) != list(mine["rules"]):
+        # The columns of the table and the entries of delta follow the order of the rules.
+        theirs, ours = (shorten(", ".join(map(repr, side["rules"]))) for side in (saved, mine))
+        found.append(f"the rules are in the order {theirs} in the checkpoint and {ours} here: give them in the same order")
     for key in ("num_samples", "method"):
         if saved[key] != mine[key]:
             found.append(f"{key} is {saved[key]!r} in the checkpoint and {mine[key]!r} here")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +201,9 @@ class LogicLoss(KeptModule):
         """The rows after a step, and which samples have finite costs (``None`` if all do)."""
         costs, moves = self._program.moves(rows, state, values)
         if good is not None and index is not None and self._can_fuse(rows, moves):
-            new, finite = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags)
+            new, finite = fused.advance_rows(
+                index, good, costs, rows, moves, self._guard.flags, self._program.largest_cost(costs.dtype)
+            )
             return Update(new, index, new), finite
         found = self._find_finite(costs, values, at_once, learning=True)
         counted = found if good is None or found is None else found & good
@@ -234,15 +235,16 @@ class LogicLoss(KeptModule):
         return plain and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
 
     def _find_finite(self, costs: Tensor, values: Any, at_once: bool, learning: bool) -> Tensor | None:
+        limit = self._program.largest_cost(costs.dtype)
         if at_once:
-            # A sum is one fast pass; only a suspicious one is looked at closely.
-            fine = math.isfinite(costs.detach().sum().item()) or bool(torch.isfinite(costs.detach()).all())
+            # Costs are not negative: if their sum is small enough, so are they. Only a suspicious sum is looked at closely.
+            fine = costs.detach().sum().item() < limit or bool((costs.detach() < limit).all())
             if self._peers is not None and learning:
-                self._peers.agree(lambda: None if fine else self._program.plan.refuse_non_finite(costs.detach(), values))
+                self._peers.agree(lambda: None if fine else self._program.plan.refuse_non_finite(costs.detach(), values, limit))
             elif not fine:
-                self._program.plan.refuse_non_finite(costs.detach(), values)
+                self._program.plan.refuse_non_finite(costs.detach(), values, limit)
             return None
-        finite = torch.isfinite(costs.detach())
+        finite = costs.detach() < limit
         self._guard.note_costs(finite)
         return finite.all(1)
 

@@ -67,6 +67,17 @@ def inverse_mills(x: Tensor) -> Tensor:
     return INVERSE_SQRT_TWO_PI * torch.exp(-0.5 * x * x) / (1.0 - 0.5 * torch.erfc(x * SQRT_HALF))
 
 
+def largest_square_root(dtype: torch.dtype) -> float:
+    """A bound for costs, such that their squares are finite with room to be divided by small scales.
+
+    Example:
+        >>> import torch
+        >>> f"{largest_square_root(torch.float32):.0e}"
+        '3e+15'
+    """
+    return math.pow(torch.finfo(dtype).max, 0.4)
+
+
 def masked_softmax(logits: Tensor, mask: Tensor, dim: int) -> Tensor:
     """Softmax over the entries where ``mask`` holds; zeros elsewhere, and everywhere if no entry is left."""
     weights = torch.softmax(logits.masked_fill(~mask, -torch.inf), dim)

@@ -278,3 +278,28 @@ def test_an_empty_any_cannot_be_satisfied_and_an_alternative_takes_over():
     joined(torch.tensor([0]), z=value, valid=nothing).backward()
     assert value.grad[0, 0] > 0
     assert value.grad[0, 1] == 0
+
+
+@pytest.mark.parametrize("samples", [10, None])
+@pytest.mark.parametrize("rule", ["softmax", "exponentiated", "projected"])
+@pytest.mark.parametrize("size", [1e14, 1e16, 1e20, 1e30])
+def test_a_cost_whose_square_overflows_does_not_reach_the_table(samples, rule, size):
+    method = dl.methods.Dual(rule=rule, floor=1e-4)
+    logic = dl.LogicLoss(RULE, num_samples=samples, method=method)
+    for x in (1.0, 1e-9):  # the second brings delta down to 1e-4
+        logic(torch.tensor([1, 2]), x=torch.full((2,), x), y=torch.full((2,), 2 * x))
+    tensors = {"x": torch.tensor([size, 1.0]), "y": torch.tensor([2 * size, 1.0])}
+    if size > 1e15:
+        with pytest.raises(dl.errors.NonFiniteError, match=r"cost of rule 'rule' is .*e\+.* at position 0, because of x <= 0"):
+            logic(torch.tensor([1, 2]), **tensors)
+    else:
+        logic(torch.tensor([1, 2]), **tensors)
+    weights = logic.weights(torch.arange(10))["rule"]
+    torch.testing.assert_close(weights.sum(1), torch.ones(len(weights)))
+    assert torch.isfinite(logic.delta).all()
+
+
+def test_a_large_cost_is_fine_in_float64_and_for_methods_without_squares():
+    wide = {"x": torch.tensor([1e30], dtype=torch.float64), "y": torch.tensor([1e30], dtype=torch.float64)}
+    assert torch.isfinite(dl.LogicLoss(RULE, dtype=torch.float64)(**wide))
+    assert torch.isfinite(dl.LogicLoss(RULE, method="dl2")(x=torch.tensor([1e18]), y=torch.tensor([1e18])))

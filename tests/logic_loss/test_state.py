@@ -172,3 +172,13 @@ def test_warm_up_and_schedule_scale_the_step():
     table = {name: logic.state_dict()["table"] for name, logic in (("plain", plain), ("warm", warm), ("decayed", decayed))}
     torch.testing.assert_close(table["warm"], table["plain"] / 4)
     torch.testing.assert_close(table["decayed"], table["plain"])
+
+
+def test_rules_in_another_order_are_refused():
+    rules = {"a": X <= 0, "b": X >= 1}
+    logic = dl.LogicLoss(rules)
+    logic(x=torch.tensor([2.0, 3.0], requires_grad=True))
+    other = dl.LogicLoss(dict(reversed(rules.items())))
+    with pytest.raises(RuntimeError, match="rules are in the order 'a', 'b' in the checkpoint and 'b', 'a' here"):
+        other.load_state_dict(logic.state_dict())
+    assert other.delta.tolist() == [1.0, 1.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -124,21 +125,22 @@ class Plan:
             (number, instruction) for number, instruction in enumerate(self._instructions) if isinstance(instruction, Compare)
         ]
 
-    def refuse_non_finite(self, costs: Tensor, registers: Registers) -> None:
+    def refuse_non_finite(self, costs: Tensor, registers: Registers, limit: float = math.inf) -> None:
         """Raise an error that names the rule and the sub-formula behind a cost that is not finite.
 
         Args:
             costs: ``(batch, rules)``.
             registers: the values that they came from.
+            limit: what costs must stay below.
         """
-        sample, rule = (~torch.isfinite(costs)).nonzero()[0].tolist()
+        sample, rule = (~(costs < limit)).nonzero()[0].tolist()
         found = f"the cost of rule {self.names[rule]!r} is {costs[sample, rule].item()} for the sample at position {sample}"
         own = set(map(id, walk(self._formulas[self.names[rule]])))
         for leaf in self.leaves:
             value = fetch(registers, leaf.operand).detach()[sample]
             # One row for each atom; a value that is the same for all of them is repeated.
             rows = value.expand(*leaf.lanes, *value.shape[len(leaf.lanes) :]).reshape(len(leaf.formulas), -1)
-            for lane in (~torch.isfinite(rows)).any(1).nonzero().flatten().tolist():
+            for lane in (~(rows < limit)).any(1).nonzero().flatten().tolist():
                 if id(leaf.formulas[lane]) in own:
                     raise NonFiniteError(
                         f"{found}, because of {leaf.formulas[lane]}; look for a division by zero, a logarithm of zero or a "

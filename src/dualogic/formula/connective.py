@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SizeError
-from dualogic.formula.node import Node, walk
+from dualogic.formula.node import Node, intern, walk
 from dualogic.formula.shape import Deferred, Shape, as_int, broadcast, format_shape, normalize_dims, remove_dims
 from dualogic.formula.symbol import MaskExpression, as_mask
 
@@ -177,15 +178,52 @@ class Junction(Formula):
 
     operation: str
     operands: tuple[Formula, ...]
+    _digest: ClassVar[int]  # set for each node
 
     def __post_init__(self) -> None:
-        # Chains of thousands grow by one operand at a time, so the usual case has to be quick.
         shapes = set(map(_shape_of, self.operands))
         if len(shapes) == 1:
             self._derive("shape", shapes.pop())
         else:
             text = Deferred(lambda: f" {self.operation} ".join(f"({operand})" for operand in self.operands))
             self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
+        self._derive("_digest", functools.reduce(_extend_digest, self.operands, 0))
+
+    def _key(self) -> tuple[Any, ...]:
+        return (Junction, self.operation, _Chain(self._digest, self.operands))
+
+    def grow(self, operand: Formula) -> Formula:
+        """This chain with one more operand of the same shape.
+
+        A loop that joins thousands of formulas one by one makes as many chains, so nothing here looks at every operand.
+        """
+        longer = object.__new__(Junction)
+        longer._derive("operation", self.operation)
+        longer._derive("operands", (*self.operands, operand))
+        longer._derive("shape", self.shape)
+        longer._derive("_digest", _extend_digest(self._digest, operand))
+        return cast("Formula", intern(longer))
+
+
+def _extend_digest(digest: int, operand: Formula) -> int:
+    return hash((digest, id(operand)))
+
+
+class _Chain:
+    """The operands of a chain as part of a key, with a hash that grows with them."""
+
+    __slots__ = ("digest", "operands")
+
+    def __init__(self, digest: int, operands: tuple[Formula, ...]) -> None:
+        self.digest = digest
+        self.operands = operands
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        # Formulas, unlike terms, are compared by identity.
+        return isinstance(other, _Chain) and self.digest == other.digest and self.operands == other.operands
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -303,8 +341,14 @@ def _operands(values: tuple[Any, ...], where: str) -> list[Formula]:
 
 
 def _junction(operation: str, values: tuple[Any, ...], where: str) -> Formula:
+    operands = _operands(values, where)
+    if len(operands) == 2:
+        chain, last = operands
+        grows = isinstance(chain, Junction) and chain.operation == operation and chain.shape == last.shape
+        if grows and not (isinstance(last, Junction) and last.operation == operation):
+            return cast("Junction", chain).grow(last)
     flat: list[Formula] = []
-    for operand in _operands(values, where):
+    for operand in operands:
         same = isinstance(operand, Junction) and operand.operation == operation
         flat.extend(operand.operands if same else (operand,))  # type: ignore[attr-defined]
     return flat[0] if len(flat) == 1 else Junction(operation, tuple(flat))

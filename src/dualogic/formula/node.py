@@ -20,17 +20,20 @@ def _fingerprint(value: Any) -> Any:
     if isinstance(value, Node):
         return id(value)
     if isinstance(value, tuple):
-        # A chain may have thousands of operands, and grows by one at a time.
         return tuple(map(id if value and isinstance(value[0], Node) else _fingerprint, value))
     return (type(value), value)
 
 
 class _Interning(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        node = super().__call__(*args, **kwargs)
-        key = (cls, *[_fingerprint(getattr(node, name)) for name in cls._field_names()])  # type: ignore[attr-defined]
-        with _lock:
-            return _interned.setdefault(key, node)
+        return intern(super().__call__(*args, **kwargs))
+
+
+def intern(node: Any) -> Any:
+    """The one node with these fields: ``node`` itself, or one that was made before."""
+    key = node._key()
+    with _lock:
+        return _interned.setdefault(key, node)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +56,10 @@ class Node(metaclass=_Interning):
             names = tuple(field.name for field in dataclasses.fields(cls))
             cls._names = names  # type: ignore[attr-defined]
         return cast("tuple[str, ...]", names)
+
+    def _key(self) -> tuple[Any, ...]:
+        """What tells this node from all others."""
+        return (type(self), *[_fingerprint(getattr(self, name)) for name in self._field_names()])
 
     def _derive(self, name: str, value: Any) -> None:
         """Set a derived attribute (a shape, for instance) on this frozen node."""

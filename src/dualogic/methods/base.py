@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -69,6 +70,10 @@ class Program(abc.ABC):
     def advance(self, state: State, costs: Tensor, finite: Tensor | None) -> State:
         """The shared state after a step with these costs; ``finite`` says which samples count."""
         return {**state, "steps": state["steps"] + 1}
+
+    def largest_cost(self, dtype: torch.dtype) -> float:
+        """What costs must stay below; one that does not is treated as infinite, and moves nothing."""
+        return math.inf
 
     def weights(self, rows: Tensor) -> dict[str, Tensor]:
         """The weights of each connective by path, ``(batch, ..., k)``."""

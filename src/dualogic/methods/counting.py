@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from dualogic.arguments import check_choice
@@ -94,9 +94,9 @@ class Binder:
         """Check the tensors of a call."""
         return bind(self.symbols, self._lengths, tensors, validate)
 
-    def refuse_non_finite(self, costs: Tensor, values: Any) -> None:
+    def refuse_non_finite(self, costs: Tensor, values: Any, limit: float = math.inf) -> None:
         """Raise an error that names the rule whose cost is not finite."""
-        sample, rule = (~torch.isfinite(costs)).nonzero()[0].tolist()
+        sample, rule = (~(costs < limit)).nonzero()[0].tolist()
         raise NonFiniteError(
             f"the cost of rule {self.names[rule]!r} is {costs[sample, rule].item()} for the sample at position {sample}; look "
             f"for infinite logits or a diverged network. Nothing was changed."

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic import fused
+from dualogic import fused, numerics
 from dualogic.arguments import check_choice
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.errors import OptionError
@@ -70,6 +70,10 @@ class DistributionalProgram(Program):
             state["epoch_cost"] = torch.zeros_like(state["delta"])
             state["epoch_count"] = torch.zeros((), dtype=dtype)
         return state
+
+    def largest_cost(self, dtype: torch.dtype) -> float:
+        # The loss and the step of the duals take squares, and an infinite step would stay in the table for good.
+        return numerics.largest_square_root(dtype)
 
     def mix(self, rows: Tensor | None, values: Any) -> Tensor:
         """Costs ``(batch, rules)``."""
