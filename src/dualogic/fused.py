@@ -6,6 +6,7 @@ Each has an eager counterpart that is its reference and its fallback: ``losses.t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -56,6 +57,7 @@ def advance_rows(index: Tensor, good: Tensor, costs: Tensor, rows: Tensor, moves
         rows: ``(batch, width)``.
         moves: ``(batch, width)``.
         flags: ``flags[1 + rule]`` is set where a cost is not finite.
+        limit: a cost must be below this to count as finite.
 
     Returns:
         The new rows, and which samples have finite costs.
@@ -76,6 +78,7 @@ def advance_rows(index: Tensor, good: Tensor, costs: Tensor, rows: Tensor, moves
         batch,
         width,
         rules,
+        limit,
         BATCH=triton.next_power_of_2(batch),
         RULES=triton.next_power_of_2(rules),
         BLOCK=block,
@@ -147,6 +150,7 @@ def _advance(  # type: ignore[no-untyped-def]
     batch,
     width,
     rules,
+    limit,
     BATCH: tl.constexpr,
     RULES: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -159,7 +163,7 @@ def _advance(  # type: ignore[no-untyped-def]
     mask = columns < width
     numbers = tl.arange(0, RULES)
     mine = tl.load(costs + sample.to(tl.int64) * rules + numbers, mask=numbers < rules, other=0.0)
-    bad = (mine != mine) | (tl.abs(mine) == float("inf"))
+    bad = (mine < limit) == 0
     fine = tl.sum(bad.to(tl.int32)) == 0
     if block == 0:
         tl.store(finite + sample, fine.to(tl.int8))
@@ -172,7 +176,7 @@ def _advance(  # type: ignore[no-untyped-def]
         for other in range(batch):
             if tl.load(index + other) == own:
                 theirs = tl.load(costs + other * rules + numbers, mask=numbers < rules, other=0.0)
-                wrong = tl.sum(((theirs != theirs) | (tl.abs(theirs) == float("inf"))).to(tl.int32))
+                wrong = tl.sum(((theirs < limit) == 0).to(tl.int32))
                 counts = (wrong == 0) & (tl.load(good + other) != 0)
                 total += tl.load(moves + tl.cast(other, tl.int64) * width + columns, mask=mask & counts, other=0.0)
     row = tl.load(rows + sample.to(tl.int64) * width + columns, mask=mask)

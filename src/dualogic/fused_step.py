@@ -1,9 +1,9 @@
 """Triton kernels for a whole step of one rule of two levels, such as an ``all`` over an ``or``: the paper's canonical form.
 
-The first kernel fetches the rows of the batch, combines the costs and finds the moves; the second averages the moves of repeated
-samples, writes the new rows, and gives the loss and its derivative with respect to every atom's cost; the third sets ``delta``. All
-else that a step needs is the atoms' costs and one multiplication in the backward pass. The eager path in ``methods.mixture`` is the
-reference and the fallback.
+The first kernel fetches the rows of the batch, combines the costs and finds the moves; the second averages the moves of
+repeated samples, writes the new rows, and gives the loss and its derivative with respect to every atom's cost; the third sets
+``delta``. All else that a step needs is the atoms' costs and one multiplication in the backward pass. The eager path in
+``methods.mixture`` is the reference and the fallback.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor
 from dualogic import fused
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
+from dualogic.errors import StateError
 from dualogic.fused import jit
 
 try:
@@ -89,7 +90,7 @@ def _only_operand(branch: Branch) -> Branch | None:
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """What a step changes in place: the table ``(samples, width)``, ``delta`` ``(1,)``, the count of steps and the guard's flags."""
+    """What a step changes in place: table ``(samples, width)``, ``delta`` ``(1,)``, the count of steps, the guard's flags."""
 
     table: Tensor
     delta: Tensor
@@ -105,6 +106,7 @@ def two_level_step(
     step: float,
     bounds: tuple[float, float],
     squared: bool,
+    limit: float,
 ) -> tuple[Tensor, Tensor]:
     """One training step: losses and costs ``(batch, 1)``; moves the duals and ``delta``.
 
@@ -116,10 +118,11 @@ def two_level_step(
         step: the dual step size.
         bounds: of ``delta``.
         squared: ``delta^2`` is the mean of squared costs, not of costs.
+        limit: a cost must be below this to count as finite.
     """
     losses: Tensor
     mu: Tensor
-    losses, mu, finite = _TwoLevelStep.apply(costs, index, stored, shape, step)  # type: ignore[no-untyped-call]
+    losses, mu, finite = _TwoLevelStep.apply(costs, index, stored, shape, step, limit)  # type: ignore[no-untyped-call]
     batch = costs.shape[0]
     _state[(1,)](mu, finite, stored.delta, stored.steps, batch, *bounds, SQUARED=squared, BATCH=triton.next_power_of_2(batch))
     return losses, mu
@@ -128,7 +131,7 @@ def two_level_step(
 class _TwoLevelStep(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, costs: Tensor, index: Tensor, stored: Stored, shape: TwoLevels, step: float
+        ctx: Any, costs: Tensor, index: Tensor, stored: Stored, shape: TwoLevels, step: float, limit: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         batch, width = costs.shape[0], stored.table.shape[1]
         costs = costs.contiguous()
@@ -139,7 +142,7 @@ class _TwoLevelStep(torch.autograd.Function):
         sizes = {"ATOMS": triton.next_power_of_2(shape.atoms), "CLAUSES": triton.next_power_of_2(shape.clauses)}
         _find_moves[(batch,)](
             stored.table, index, costs, stored.delta, rows, moves, clean, finite, stored.flags.view(torch.int8),
-            stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * step, shape.inner_sign * step, **sizes,
+            stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * step, shape.inner_sign * step, limit, **sizes,
         )  # fmt: skip
         _take_step[(batch,)](
             stored.table, clean, costs, stored.delta, rows, moves, losses, mu, gradient,
@@ -150,10 +153,14 @@ class _TwoLevelStep(torch.autograd.Function):
         return losses, mu, finite
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None, None]:
+        if torch.is_grad_enabled():
+            raise StateError(
+                "a step fused into kernels can be differentiated once only; for second derivatives (create_graph=True) use "
+                'LogicLoss(..., update="manual"), which takes the eager path'
+            )
         (gradient,) = ctx.saved_tensors
-        return gradients[0].unsqueeze(2) * gradient, None, None, None, None
+        return gradients[0].unsqueeze(2) * gradient, None, None, None, None, None
 
 
 def can_take(table: Tensor, costs: Tensor) -> bool:
@@ -186,7 +193,7 @@ def _slope_of(mu, delta):  # type: ignore[no-untyped-def]
 @jit
 def _find_moves(  # type: ignore[no-untyped-def]
     table, index, costs, delta, rows, moves, clean, finite, flags,
-    samples, clauses, atoms, outer_step, inner_step, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+    samples, clauses, atoms, outer_step, inner_step, limit, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
     width = clauses * (1 + atoms)
@@ -205,7 +212,7 @@ def _find_moves(  # type: ignore[no-untyped-def]
     cost = tl.load(costs + sample.to(tl.int64) * atoms * clauses + i, mask=inner_mask, other=0.0)
     outer, inner, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
     _, slope = _slope_of(mu, tl.load(delta))
-    fine = (mu == mu) & (tl.abs(mu) != float("inf"))
+    fine = mu < limit
     tl.store(clean + sample, position)
     tl.store(finite + sample, fine.to(tl.int8))
     if inside == 0:
@@ -252,7 +259,7 @@ def _take_step(  # type: ignore[no-untyped-def]
     tl.store(table + position * width + clauses + i, inner, mask=inner_mask)
     cells = sample.to(tl.int64) * atoms * clauses + i
     cost = tl.load(costs + cells, mask=inner_mask, other=0.0)
-    outer, inner, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
+    outer, inner, _, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
     loss, slope = _slope_of(mu, tl.load(delta))
     tl.store(losses + sample, loss)
     tl.store(mus + sample, mu)

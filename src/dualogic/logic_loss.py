@@ -201,7 +201,9 @@ class LogicLoss(KeptModule):
         """The rows after a step, and which samples have finite costs (``None`` if all do)."""
         costs, moves = self._program.moves(rows, state, values)
         if good is not None and index is not None and self._can_fuse(rows, moves):
-            new, finite = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags)
+            new, finite = fused.advance_rows(
+                index, good, costs, rows, moves, self._guard.flags, self._program.largest_cost(costs.dtype)
+            )
             return Update(new, index, new), finite
         found = self._find_finite(costs, values, at_once, learning=True)
         counted = found if good is None or found is None else found & good
@@ -234,14 +236,15 @@ class LogicLoss(KeptModule):
 
     def _find_finite(self, costs: Tensor, values: Any, at_once: bool, learning: bool) -> Tensor | None:
         limit = self._program.largest_cost(costs.dtype)
-        finite = costs.detach() < limit
         if at_once:
-            fine = bool(finite.all())
+            # Costs are not negative: if their sum is small enough, so are they. Only a suspicious sum is looked at closely.
+            fine = costs.detach().sum().item() < limit or bool((costs.detach() < limit).all())
             if self._peers is not None and learning:
                 self._peers.agree(lambda: None if fine else self._program.plan.refuse_non_finite(costs.detach(), values, limit))
             elif not fine:
                 self._program.plan.refuse_non_finite(costs.detach(), values, limit)
             return None
+        finite = costs.detach() < limit
         self._guard.note_costs(finite)
         return finite.all(1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +26,29 @@ def negative_log(probability: Tensor) -> Tensor:
         >>> negative_log(torch.tensor([1.0, 0.0]))
         tensor([-0.0000, 87.3365])
     """
+    if torch.compiler.is_compiling() or not probability.requires_grad:
+        return _negative_log(probability)
+    result: Tensor = _NegativeLog.apply(probability)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _negative_log(probability: Tensor) -> Tensor:
     return -torch.log(probability.clamp(torch.finfo(probability.dtype).tiny, 1.0))
+
+
+class _NegativeLog(torch.autograd.Function):
+    """The same, with a derivative of fewer operations: ``-1/p``, and 0 where ``p`` is clamped at its lower end."""
+
+    @staticmethod
+    def forward(ctx: Any, probability: Tensor) -> Tensor:
+        ctx.save_for_backward(probability)
+        return _negative_log(probability)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (probability,) = ctx.saved_tensors
+        slope: Tensor = -gradients[0] / probability
+        return slope.masked_fill(probability < torch.finfo(probability.dtype).tiny, 0.0)
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -183,17 +184,23 @@ def _check_values(name: str, symbol: Node, tensor: Tensor) -> None:
     values = tensor.detach()
     if values.numel() == 0:
         return
-    # A sum is one fast pass; only a suspicious one is looked at closely.
-    if not torch.isfinite(values.sum()) and torch.isnan(values).any():
+    # One fast pass; only a suspicious result is looked at closely.
+    probabilities = isinstance(symbol, (Categorical, Boolean)) and symbol.input == "probs"
+    if probabilities:
+        low, high = (bound.item() for bound in torch.aminmax(values))
+        suspicious = not (low >= -RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE)
+    else:
+        suspicious = not math.isfinite(values.sum().item())
+    if not suspicious:
+        return
+    if torch.isnan(values).any():
         position = torch.isnan(values).nonzero()[0].tolist()
         raise BindingError(
             f"the tensor bound to {name!r} contains NaN, first at position {position}; a rule cannot be evaluated on it: look "
             f"for a diverged network, or give padded entries any finite number and leave them out with where="
         )
-    if isinstance(symbol, (Categorical, Boolean)) and symbol.input == "probs":
-        low, high = torch.aminmax(values)
-        if low < -RANGE_TOLERANCE or high > 1 + RANGE_TOLERANCE:
-            raise BindingError(
-                f"{name!r} is declared with input='probs', but its values lie between {low.item():.4g} and {high.item():.4g}; "
-                f"apply softmax or sigmoid first, or declare it with input='logits'"
-            )
+    if probabilities:
+        raise BindingError(
+            f"{name!r} is declared with input='probs', but its values lie between {low:.4g} and {high:.4g}; apply softmax or "
+            f"sigmoid first, or declare it with input='logits'"
+        )

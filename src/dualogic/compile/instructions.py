@@ -111,7 +111,7 @@ class Gather(Instruction):
         dims: how many dimensions are gathered.
         lanes: the shape of the result between batch and rest.
         constant: the flat positions, if they follow no regular pattern.
-        span: ``(start, length, sizes, order)`` if they are a permuted block, read without copying.
+        span: ``(start, length, sizes, order)`` if they are a permuted block.
         stride: ``(start, stop, step)`` if they are a progression.
     """
 
@@ -129,8 +129,14 @@ class Gather(Instruction):
         batch, rest = value.shape[0], value.shape[2:]
         if self.span is not None:
             start, length, sizes, order = self.span
-            block: Tensor = value.narrow(1, start, length).unflatten(1, sizes)
-            return block.permute(0, *order, *range(1 + len(sizes), block.dim())).reshape(batch, *self.lanes, *rest)
+            if length < value.shape[1]:
+                value = value.narrow(1, start, length)
+            if list(order) == sorted(order):
+                return value.reshape(batch, *self.lanes, *rest)
+            block: Tensor = value.unflatten(1, sizes)
+            # One copy here is cheaper than strided access in every operation that follows.
+            block = block.permute(0, *order, *range(1 + len(sizes), block.dim())).contiguous()
+            return block.view(batch, *self.lanes, *rest)
         if self.stride is not None:
             start, stop, step = self.stride
             return value[:, start:stop:step].reshape(batch, *self.lanes, *rest)

@@ -41,7 +41,12 @@ class SoftmaxStep(UpdateRule):
     name = "softmax"
 
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
-        return torch.softmax(columns, 1) if mask is None else numerics.masked_softmax(columns, mask, 1)
+        if mask is not None:
+            return numerics.masked_softmax(columns, mask, 1)
+        if columns.dim() > 2 and columns.shape[2:].numel() == 1:
+            # The same numbers along a last axis: several times faster on a CPU.
+            return torch.softmax(columns.flatten(1), 1).view(columns.shape)
+        return torch.softmax(columns, 1)
 
     def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:
         return slope * weights * centred

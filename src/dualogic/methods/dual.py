@@ -112,8 +112,9 @@ class DualProgram(DistributionalProgram):
         if not can_take(table, costs):
             return None
         stored = Stored(table, state["delta"], state["steps"], flags)
-        bounds = (self.method.floor, self.method.ceiling)
-        return two_level_step(self.two_levels, costs, index, stored, self.method.step, bounds, self.method.delta == "square")
+        bounds, squared = (self.method.floor, self.method.ceiling), self.method.delta == "square"
+        limit = self.largest_cost(costs.dtype)
+        return two_level_step(self.two_levels, costs, index, stored, self.method.step, bounds, squared, limit)
 
     def mix(self, rows: Tensor | None, values: Any) -> Tensor:
         if rows is None:
