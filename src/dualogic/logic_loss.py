@@ -106,9 +106,10 @@ class LogicLoss(KeptModule):
         self.weight = check_weight(weight, self.rules)
         self._compile()
         self._peers = _find_peers(process_group)
-        self._table = make_table(table, self.num_samples, self._program.width, dtype, self._peers)
         state_dtype = torch.promote_types(dtype, torch.float32)
-        self._state: State = self._program.initial_state(state_dtype)
+        with torch.inference_mode(False):  # state made in inference mode could never be updated
+            self._table = make_table(table, self.num_samples, self._program.width, dtype, self._peers)
+            self._state: State = self._program.initial_state(state_dtype)
         self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
         self._weighted = any(value != 1.0 for value in self.weight.values())
         self._guard = Guard(self.rules, self.num_samples)

@@ -285,3 +285,23 @@ def test_gradients_are_those_of_the_weighted_cost():
         (again,) = torch.autograd.grad(logic(index, f=logits), logits)
         logic._state["delta"] = new_delta
     torch.testing.assert_close(gradient, again)
+
+
+def test_a_loss_made_in_inference_mode_can_be_trained():
+    with torch.inference_mode():
+        logic = make()
+    other = make()
+    index, data, _ = next(batches())
+    for loss in (logic, other):
+        loss(index, f=network()(data)).backward()
+    assert logic.delta.tolist() == other.delta.tolist() != [1.0, 1.0]
+    assert torch.equal(logic.state_dict()["table"], other.state_dict()["table"])
+
+
+def test_function_transforms():
+    x, y = dl.var("x"), dl.var("y")
+    logic = dl.LogicLoss((x <= 0) | (y <= 0), num_samples=2).eval()
+    at = torch.tensor([1.0, 0.5], requires_grad=True)
+    (expected,) = torch.autograd.grad(logic(x=at, y=torch.ones(2)), at)
+    found = torch.func.grad(lambda value: logic(x=value, y=torch.ones(2)))(at.detach())
+    torch.testing.assert_close(found, expected)

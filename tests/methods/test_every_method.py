@@ -259,6 +259,16 @@ def test_an_empty_batch_costs_nothing_and_has_a_gradient(method, rule):
     assert any(tensor.grad is not None for tensor in tensors.values())
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("training", [True, False])
+def test_sequences_too_short_for_the_rule_satisfy_it_and_can_be_differentiated(method, training):
+    logic = dl.LogicLoss((e[1:] | ~e[:-1]).all(), num_samples=20, method=method).train(training)
+    alone = torch.rand(6, 1, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    logic(torch.arange(6) if training else None, e=alone).backward()
+    assert alone.grad.abs().max() < 1e-30
+    assert abs(logic.statistics()["rule"]["cost"].item()) < 1e-6
+
+
 @pytest.mark.parametrize("method", COUNTING)
 def test_real_valued_atoms_cannot_be_counted(method):
     with pytest.raises(FormulaTypeError, match=r"cannot be compiled for the real-valued comparison x <= 1.*'dual'"):

@@ -46,7 +46,7 @@ def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tupl
     # An empty "and" holds, at no cost; an empty "or" cannot hold.
     neutral = 0.0 if level.operation == "&" else torch.inf
     if values.shape[1] == 0:
-        return values.new_full((values.shape[0], *values.shape[2:]), neutral)
+        return values.sum(1) + neutral  # a sum of nothing, which still has a gradient
     if mask is not None:
         values = values.masked_fill(~mask, neutral)
     return values.amax(1) if level.operation == "&" else values.amin(1)

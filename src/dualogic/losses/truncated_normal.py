@@ -28,7 +28,8 @@ def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
         >>> truncated_normal_loss(torch.tensor([0.0, 1.0]), torch.tensor(1.0))
         tensor([-0.6931,  0.3272])
     """
-    if delta.requires_grad or not mu.requires_grad or torch.compiler.is_compiling():
+    transformed = torch._C._are_functorch_transforms_active()  # torch.func's, which do not know custom functions
+    if delta.requires_grad or not mu.requires_grad or transformed or torch.compiler.is_compiling():
         return _loss(mu, delta)
     result: Tensor = _LossWithSlope.apply(mu, delta)  # type: ignore[no-untyped-call]
     return result

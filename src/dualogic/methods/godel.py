@@ -35,7 +35,7 @@ class Godel(TruthMethod):
 
     def combine(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         if values.shape[1] == 0:
-            return values.new_full(values.shape[:1] + values.shape[2:], float(level.operation == "&"))
+            return values.sum(1) + float(level.operation == "&")  # a sum of nothing, which still has a gradient
         if level.operation == "&":
             return (values if mask is None else values.masked_fill(~mask, 1.0)).amin(1)
         return (values if mask is None else values.masked_fill(~mask, 0.0)).amax(1)
