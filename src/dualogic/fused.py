@@ -47,7 +47,9 @@ def fetch_rows(table: Tensor, index: Tensor, flags: Tensor) -> tuple[Tensor, Ten
     return rows, clean, good
 
 
-def advance_rows(index: Tensor, good: Tensor, costs: Tensor, rows: Tensor, moves: Tensor, flags: Tensor) -> tuple[Tensor, Tensor]:
+def advance_rows(
+    index: Tensor, good: Tensor, costs: Tensor, rows: Tensor, moves: Tensor, flags: Tensor, limit: float = math.inf
+) -> tuple[Tensor, Tensor]:
     """Rows plus their moves, averaged over the occurrences of a sample; samples without finite costs do not move.
 
     Args:
