@@ -1,6 +1,7 @@
 """Rows of the table: duplicates, shared rows, empty batches, and what bad input gets."""
 
 import math
+import time
 
 import pytest
 import torch
@@ -303,3 +304,19 @@ def test_a_large_cost_is_fine_in_float64_and_for_methods_without_squares():
     wide = {"x": torch.tensor([1e30], dtype=torch.float64), "y": torch.tensor([1e30], dtype=torch.float64)}
     assert torch.isfinite(dl.LogicLoss(RULE, dtype=torch.float64)(**wide))
     assert torch.isfinite(dl.LogicLoss(RULE, method="dl2")(x=torch.tensor([1e18]), y=torch.tensor([1e18])))
+
+
+def test_duplicates_in_a_large_batch_take_linear_memory():
+    generator = torch.Generator().manual_seed(0)
+    index = torch.randint(0, 10, (60_000,), generator=generator)  # a matrix of the batch against itself is 3.6 GB and more
+    x, y = torch.rand(2, 60_000, dtype=torch.float64, generator=generator) + 0.1
+    method = dl.methods.Dual(floor=1.0, ceiling=1.0)
+    logic = make(method=method)
+    start = time.perf_counter()
+    logic(index, x=x, y=y)
+    assert time.perf_counter() - start < 2
+    for sample in range(10):
+        mine = index == sample
+        one = make(samples=None, method=method)  # a shared row moves by the mean over its batch
+        one(x=x[mine], y=y[mine])
+        torch.testing.assert_close(logits(logic)[sample], logits(one)[0])
