@@ -189,6 +189,10 @@ class LogicLoss(KeptModule):
             finite = self._find_finite(costs, values, at_once, self.training and torch.is_grad_enabled())
         if updating:
             seen = costs.detach()
+            if update is not None and self.update == "manual" and not self._program.loss_first:
+                # The loss came before the move, but delta follows the costs under the moved duals, as in forward mode.
+                with torch.no_grad():
+                    seen = self._program.losses(update.local, state, values)[1]
             if self._peers is not None:
                 seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
             self._run.pending = (update, self._program.advance(state, seen, finite))
@@ -376,14 +380,14 @@ class LogicLoss(KeptModule):
         """The index as a tensor on the right device; its range is checked here only if that needs no waiting."""
         if self._table.shared:
             return None
-        if not self._program.width:
-            # Nothing is kept for the samples, but a wrong index would show when the method is changed.
-            if index is not None and at_once and self.num_samples is not None:
-                self._table.check_index(index, batch, at_once)
-            return None
         if index is None:
             if self.training:
                 raise SampleIndexError(self._table.missing_index(batch))
+            return None
+        if not self._program.width:
+            # Nothing is kept for the samples, but a wrong index would show when the method is changed.
+            if at_once and self.num_samples is not None:
+                self._table.check_index(index, batch, at_once)
             return None
         return self._table.check_index(index, batch, at_once)
 
