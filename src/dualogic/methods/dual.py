@@ -30,6 +30,11 @@ class Dual(DistributionalMethod):
     Each connective combines its operands' costs by weights on the simplex, one set per training sample: those of ``and``
     ascend (Eq. 2) and those of ``or`` descend (Eq. 3) on the loss, so they come to say *how* the rule is met.
 
+    Shortcuts, measured with ``dualogic demo``: on the pool of all digits it learned the unlabelled 6 in each of five seeds
+    (accuracy 96.5 to 97.6, at least 98 % of held-out 6s called a 6; 87.6 and 0 % without the rule), with a mean weight on Q of
+    0.35 to 0.42 for 6s and 0.01 for other digits. It met the rule both ways, though: 98 to 100 % of turned 6s no longer read as
+    a 9.
+
     Defaults: logarithmic class costs, because without labels the task drives ``p`` towards 0, where ``1 - p`` has no
     gradient; a softmax step of 0.2 per visit, the middle of the range that worked in the prototype measurements.
 

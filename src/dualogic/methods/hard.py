@@ -18,7 +18,8 @@ class Hard(DistributionalMethod):
     """The paper's loss at the optimal duals: maximum over ``and``, minimum over ``or`` (Theorem 1).
 
     Only the operand that is best or worst right now gets a gradient, so an ``or`` settles for whatever is nearest: the
-    shortcut, where there is one.
+    shortcut, where there is one. With ``dualogic demo`` it took it on both pools: the rule met on every held-out 6, none of them
+    called a 6 (seed 0).
 
     Example:
         >>> import dualogic as dl, torch
