@@ -137,6 +137,8 @@ def main() -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder / f'meet-{size}'}", rank=rank, world_size=size)
     torch.save(work(rank, size, folder), folder / f"found-{size}-{rank}.pt")
     dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # gloo's threads may outlive the group for a moment, and Python's way out would then abort
 
 
 if __name__ == "__main__":

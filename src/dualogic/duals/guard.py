@@ -43,6 +43,12 @@ class Guard:
 
     def poll(self) -> None:
         """Raise what an earlier step met, if word of it has arrived; start the next message now and then."""
+        if not self.flags.is_cuda:
+            # Other accelerators have no events to ask; look, and wait, now and then.
+            self._polls += 1
+            if self._polls % CHECK_EVERY == 0:
+                self.check()
+            return
         if torch.cuda.is_current_stream_capturing():
             return
         if self._travelling is not None:
