@@ -152,6 +152,8 @@ class LogicLoss(KeptModule):
             losses = losses * self._weights.to(losses.dtype)
         if self.reduction == "none":
             return losses.sum(1)
+        if self.reduction == "mean" and peers is None and batch and losses.shape[1] == 1:
+            return losses.mean()  # one operation instead of two, each way
         total = losses.sum() if peers is None else losses.sum() * peers.size
         return total / max(batch, 1) if self.reduction == "mean" else total
 

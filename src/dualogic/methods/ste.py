@@ -48,7 +48,7 @@ class STE(Method):
         >>> p = torch.tensor([0.25], requires_grad=True)
         >>> loss = logic(a=p, b=torch.tensor([0.25]), c=torch.tensor([0.75]))
         >>> loss  # the first of two clauses is violated
-        tensor(0.5000, grad_fn=<DivBackward0>)
+        tensor(0.5000, grad_fn=<MeanBackward0>)
         >>> torch.autograd.grad(loss, p)
         (tensor([-0.5000]),)
     """
