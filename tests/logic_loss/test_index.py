@@ -243,6 +243,19 @@ def test_ragged_rows_give_padded_operands_no_weight():
     assert (logic.weights(index)["rule"][:, :3] > 0).all()
 
 
+def test_what_an_operand_learned_outlives_a_mask_that_hides_it():
+    n = dl.axis("n", max=2)
+    z, valid = dl.var("z", n), dl.mask("valid", n)
+    logic = dl.LogicLoss((z <= 0).all(where=valid), num_samples=1, method=dl.methods.Dual(step=5.0))
+    index, value = torch.tensor([0]), torch.tensor([[1.0, 3.0]])
+    logic(index, z=value.requires_grad_(), valid=torch.tensor([[True, True]]))
+    learned = logic.weights(index)["rule"]
+    assert learned[0, 1] > 0.99
+    logic(index, z=torch.zeros(1, 2, requires_grad=True), valid=torch.tensor([[True, False]]))
+    logic(index, z=torch.zeros(1, 2, requires_grad=True), valid=torch.tensor([[True, True]]))
+    torch.testing.assert_close(logic.weights(index)["rule"], learned)
+
+
 @pytest.mark.parametrize("rule", ["softmax", "exponentiated", "projected"])
 def test_ragged_and_padded_batches_agree(rule):
     """A sample's duals do not depend on how far its batch is padded."""

@@ -134,9 +134,10 @@ class DualProgram(DistributionalProgram):
         slope = truncated_normal_slope(costs, state["delta"].to(costs.dtype))
         moves = steps(self.plan, mixture, self._step(state) * slope)
         if self.plan.masked and not self.shared:
-            # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0.
+            # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0; but what it
+            # learned when it did exist, under another mask, is kept.
             exists = existing_columns(self.plan, mixture, costs.shape[0])
-            moves = torch.where(exists, moves, -torch.inf)
+            moves = torch.where(exists | (self._clean(rows, values) != 0), moves, -torch.inf)
         return costs, moves
 
     def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:
