@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -63,18 +63,24 @@ class Hand:
         return loss.mean()
 
 
-def median_times(first: Callable[[int], None], second: Callable[[int], None], repeats: int) -> tuple[float, float]:
-    """Median seconds of two functions, called in turn so that both meet the same machine."""
-    times: tuple[list[float], list[float]] = ([], [])
+def time_in_turn(functions: Sequence[Callable[[int], None]], repeats: int) -> list[float]:
+    """Median seconds of each function, called in turn so that all meet the same machine."""
+    times: list[list[float]] = [[] for _ in functions]
     for number in range(repeats):
-        for function, record in zip((first, second), times):
+        for function, record in zip(functions, times):
             start = time.perf_counter()
             function(number)
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
             record.append(time.perf_counter() - start)
     warm = max(3, repeats // 10)
-    return statistics.median(times[0][warm:]), statistics.median(times[1][warm:])
+    return [statistics.median(record[warm:]) for record in times]
+
+
+def median_times(first: Callable[[int], None], second: Callable[[int], None], repeats: int) -> tuple[float, float]:
+    """Median seconds of two functions, called in turn."""
+    one, two = time_in_turn((first, second), repeats)
+    return one, two
 
 
 def cifar(device: str, repeats: int = 300, samples: int = 30_000) -> tuple[float, float]:

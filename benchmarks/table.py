@@ -13,12 +13,11 @@ all memory is taken up. On an accelerator a table in host memory is also measure
 from __future__ import annotations
 
 import dataclasses
-import statistics
 import sys
-import time
 from collections.abc import Callable
 
 import torch
+from step import time_in_turn
 
 import dualogic as dl
 
@@ -76,20 +75,6 @@ def steps(logic: dl.LogicLoss, device: str, repeats: int, prefetch: bool) -> Cal
         logic(batches[number], x=values.detach().requires_grad_()).backward()
 
     return step
-
-
-def time_in_turn(functions: list[Callable[[int], None]], repeats: int) -> list[float]:
-    """Median seconds of each function, called in turn so that all meet the same machine."""
-    times: list[list[float]] = [[] for _ in functions]
-    for number in range(repeats):
-        for function, record in zip(functions, times):
-            start = time.perf_counter()
-            function(number)
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            record.append(time.perf_counter() - start)
-    warm = max(3, repeats // 10)
-    return [statistics.median(record[warm:]) for record in times]
 
 
 def measure(place: str, device: str, repeats: int = 200) -> list[Result]:

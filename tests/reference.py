@@ -9,6 +9,7 @@ import numpy as np
 
 from dualogic.formula import atom, connective, function, symbol, term
 from dualogic.formula.indexing import items_to_key
+from dualogic.formula.join import And, Implies
 
 
 def softmax(values):
@@ -162,8 +163,8 @@ def price(node, sample, class_cost="probability", positive=True):
     if isinstance(node, connective.Implication):
         return join([inner(node.antecedent, False), inner(node.consequent)], False)
     if isinstance(node, connective.Equivalence):
-        implications = (connective.Implies(node.left, node.right), connective.Implies(node.right, node.left))
-        return price(connective.And(*implications), sample, class_cost, positive != node.negated)
+        implications = (Implies(node.left, node.right), Implies(node.right, node.left))
+        return price(And(*implications), sample, class_cost, positive != node.negated)
     if isinstance(node, connective.Cardinality):
         parts = [
             join([inner(part, False) for part in subset], False)

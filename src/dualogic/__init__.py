@@ -13,8 +13,9 @@ from dualogic import errors, methods
 from dualogic.duals.amortised import Amortised
 from dualogic.duals.options import Mapped
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
-from dualogic.formula.connective import And, AtMost, ExactlyOne, Formula, Iff, Implies, Not, Or, Xor, level
+from dualogic.formula.connective import Formula
 from dualogic.formula.function import apply
+from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or, Xor, level
 from dualogic.formula.shape import axis
 from dualogic.formula.symbol import categorical, mask, var
 from dualogic.formula.term import constant

@@ -65,7 +65,7 @@ class ClassExpression(Node):
         return class_equals(self, other)
 
     def __ne__(self, other: object) -> Formula:  # type: ignore[override]
-        from dualogic.formula.connective import Not
+        from dualogic.formula.join import Not
 
         return Not(self == other)
 

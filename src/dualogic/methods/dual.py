@@ -31,7 +31,7 @@ class Dual(DistributionalMethod):
     ascend (Eq. 2) and those of ``or`` descend (Eq. 3) on the loss, so they come to say *how* the rule is met.
 
     Shortcuts, measured with ``dualogic demo``: on the pool of all digits it learned the unlabelled 6 in each of five seeds
-    (accuracy 96.5 to 97.6, at least 98 % of held-out 6s called a 6; 87.6 and 0 % without the rule), with a mean weight on Q of
+    (accuracy 96.3 to 97.6, at least 98 % of held-out 6s called a 6; 87.6 and 0 % without the rule), with a mean weight on Q of
     0.35 to 0.42 for 6s and 0.01 for other digits. It met the rule both ways, though: 98 to 100 % of turned 6s no longer read as
     a 9.
 

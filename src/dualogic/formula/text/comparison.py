@@ -6,7 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from dualogic.formula.atom import class_equals, class_in, compare
-from dualogic.formula.connective import Formula, Not
+from dualogic.formula.connective import Formula
+from dualogic.formula.join import Not
 from dualogic.formula.symbol import ClassExpression
 from dualogic.formula.text.literals import read_number, read_string
 from dualogic.formula.text.names import Group, describe_value

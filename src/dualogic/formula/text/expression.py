@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from dualogic.errors import DualogicError, ParseError
-from dualogic.formula.connective import And, Formula, Iff, Implies, Not, Or
+from dualogic.formula.connective import Formula
+from dualogic.formula.join import And, Iff, Implies, Not, Or
 from dualogic.formula.node import Node
 from dualogic.formula.symbol import ClassExpression, MaskExpression
 from dualogic.formula.term import Term

@@ -8,9 +8,10 @@ from typing import Any
 
 from dualogic.errors import FormulaTypeError, SymbolError
 from dualogic.formula.atom import Boolean, eq, ge, gt, le, lt, ne
-from dualogic.formula.connective import And, AtMost, ExactlyOne, Formula, Iff, Implies, Not, Or, Xor, level
+from dualogic.formula.connective import Formula
 from dualogic.formula.function import PRINTED_FUNCTIONS, Application, apply
 from dualogic.formula.inspect import SYMBOLS
+from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or, Xor, level
 from dualogic.formula.node import Node, walk
 from dualogic.formula.shape import Axis
 from dualogic.formula.symbol import Categorical, ClassExpression, Mask, MaskExpression, Variable
