@@ -52,6 +52,14 @@ class MissingExtraError(DualogicError, ImportError):
     """An optional dependency is not installed."""
 
 
+class DataError(DualogicError, ValueError):
+    """A data file that is corrupt, partial or of another form than documented."""
+
+
+class MissingDataError(DualogicError, FileNotFoundError):
+    """A data set that is not in the folder."""
+
+
 class ParseError(DualogicError, ValueError):
     """Text that cannot be read as a rule; the message shows the line with a mark under the place.
 

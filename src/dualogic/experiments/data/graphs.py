@@ -1,0 +1,84 @@
+"""Random weighted graphs and the shortest distances between all of their nodes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dualogic.errors import OptionError
+
+LARGEST_WEIGHT = 9
+
+
+def make_graphs(count: int, seed: int, nodes: int = 15) -> tuple[Tensor, Tensor]:
+    """Draw connected graphs as in the paper's shortest distance task.
+
+    A spanning tree first, then as many further edges, at random places, as bring the number of edges to one drawn uniformly
+    between a tree's and the complete graph's. Weights are uniform on 1..9. The same seed gives the same graphs on every
+    machine, and the first graphs do not depend on how many are asked for.
+
+    The paper says only that the network's input is "the adjacency matrix of the graph". Here an absent edge is 0 in it, and
+    so is the diagonal, as in the usual definition of a weighted adjacency matrix.
+
+    Args:
+        count: the number of graphs.
+        seed: of all draws.
+        nodes: of each graph.
+
+    Returns:
+        The adjacency matrices and the distances between all pairs, both symmetric, float32, ``(count, nodes, nodes)``.
+
+    Example:
+        >>> adjacency, distances = make_graphs(2, seed=0, nodes=3)
+        >>> adjacency.shape, bool((distances[adjacency > 0] <= adjacency[adjacency > 0]).all())
+        (torch.Size([2, 3, 3]), True)
+    """
+    if count < 0 or nodes < 1:
+        raise OptionError(f"count must be at least 0 and nodes at least 1; got count={count}, nodes={nodes}")
+    generator = torch.Generator().manual_seed(seed)
+    if count == 0:
+        empty = torch.zeros(0, nodes, nodes)
+        return empty, empty.clone()
+    adjacency = torch.stack([_draw_graph(nodes, generator) for _ in range(count)])
+    return adjacency, measure_distances(adjacency)
+
+
+def measure_distances(adjacency: Tensor) -> Tensor:
+    """All shortest distances, by Floyd and Warshall's algorithm on all graphs at once.
+
+    Args:
+        adjacency: ``(..., nodes, nodes)``, 0 for an absent edge.
+
+    Returns:
+        ``(..., nodes, nodes)``; infinite between nodes that no path joins.
+
+    Example:
+        >>> measure_distances(torch.tensor([[0.0, 1.0, 9.0], [1.0, 0.0, 2.0], [9.0, 2.0, 0.0]]))
+        tensor([[0., 1., 3.],
+                [1., 0., 2.],
+                [3., 2., 0.]])
+    """
+    nodes = adjacency.shape[-1]
+    distances = adjacency.masked_fill(adjacency == 0, torch.inf)
+    distances = distances.masked_fill(torch.eye(nodes, dtype=torch.bool, device=adjacency.device), 0)
+    for k in range(nodes):
+        distances = torch.minimum(distances, distances[..., :, k, None] + distances[..., None, k, :])
+    return distances
+
+
+def _draw_graph(nodes: int, generator: torch.Generator) -> Tensor:
+    def draw(high: int) -> int:
+        return int(torch.randint(high, (), generator=generator))
+
+    order = torch.randperm(nodes, generator=generator).tolist()
+    chosen = torch.zeros(nodes, nodes, dtype=torch.bool)
+    for position in range(1, nodes):
+        parent, child = order[draw(position)], order[position]
+        chosen[min(parent, child), max(parent, child)] = True
+    rows, columns = torch.triu_indices(nodes, nodes, offset=1)
+    free = (~chosen[rows, columns]).nonzero().squeeze(1)
+    extra = free[torch.randperm(len(free), generator=generator)[: draw(len(free) + 1)]]
+    chosen[rows[extra], columns[extra]] = True
+    weights = torch.randint(1, LARGEST_WEIGHT + 1, (nodes, nodes), generator=generator).float()
+    upper = torch.where(chosen, weights, 0.0)
+    return upper + upper.T
