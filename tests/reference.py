@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 
-from dualogic.formula import atom, connective, function, symbol, term
+from dualogic.formula import atom, connective, evidence, function, symbol, term
 from dualogic.formula.indexing import items_to_key
 from dualogic.formula.join import And, Implies
 
@@ -111,7 +111,7 @@ def holds(node, sample, tol=0.0, lead=0.0):
         return np.logical_and.reduce(parts) if node.operation == "&" else np.logical_or.reduce(parts)
     if isinstance(node, connective.Complement):
         return ~inner(node.operand)
-    if isinstance(node, connective.Level):
+    if isinstance(node, (connective.Level, evidence.Evidence)):
         return inner(node.operand)
     if isinstance(node, connective.Implication):
         return ~inner(node.antecedent) | inner(node.consequent)
@@ -158,7 +158,7 @@ def price(node, sample, class_cost="probability", positive=True):
         return join([inner(part) for part in node.operands], node.operation == "&")
     if isinstance(node, connective.Complement):
         return inner(node.operand, False)
-    if isinstance(node, connective.Level):
+    if isinstance(node, (connective.Level, evidence.Evidence)):
         return inner(node.operand)
     if isinstance(node, connective.Implication):
         return join([inner(node.antecedent, False), inner(node.consequent)], False)

@@ -34,7 +34,10 @@ def softened(value):
 
 SYMBOLS = {node.name: node for node in (x, y, z, p, q, m, f, g, w, k, a, b, c, r, s, u, t, e, v, valid, alive)}
 NAMES = {**SYMBOLS, "one": one, "vector": vector, "matrix": matrix, "softened": lambda *terms: dl.apply(softened, *terms)}
-FUNCTIONS = ["And", "Or", "Not", "Implies", "Iff", "Xor", "ExactlyOne", "AtMost", "level", "lt", "gt", "ne", "le", "ge", "eq"]
+FUNCTIONS = [
+    *("And", "Or", "Not", "Implies", "Iff", "Xor", "ExactlyOne", "AtMost", "level", "evidence"),
+    *("lt", "gt", "ne", "le", "ge", "eq"),
+]
 NAMESPACE = {**NAMES, **{name: getattr(dl, name) for name in FUNCTIONS}, "abs": abs, "__builtins__": {}}
 """What the text of a formula is evaluated in."""
 
@@ -143,7 +146,7 @@ def atoms(draw, shape=()):
 
 def join(draw, parts):
     """One connective over formulas."""
-    kind = draw(st.sampled_from(["and", "or", "implies", "iff", "xor", "one", "most", "level"]))
+    kind = draw(st.sampled_from(["and", "or", "implies", "iff", "xor", "one", "most", "level", "evidence"]))
     first, second = parts[0], parts[1]
     if kind == "and":
         return dl.And(*parts)
@@ -151,6 +154,8 @@ def join(draw, parts):
         return dl.Or(*parts)
     if kind == "implies":
         return first >> second
+    if kind == "evidence":
+        return dl.Implies(first, second, evidence=draw(st.sampled_from([True, False, 0.75])))
     if kind == "iff":
         return dl.Iff(first, second)
     if kind == "xor":

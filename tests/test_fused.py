@@ -120,6 +120,8 @@ TWO_LEVELS = {
     "any of all": (GRID <= 0.2).all(0).any(),
     "equal to either": ((GRID == 0) | (GRID == 1)).all(),
     "clauses": dl.And([dl.Or(GRID[i, 0] <= 0.1 * i, GRID[i, 1] <= 0.5, GRID[i, 2] <= 0.3) for i in range(5)]),
+    "evidence": dl.And([dl.Implies(GRID[i, 0] >= 0.1 * i, GRID[i, 1] <= 0.5, evidence=0.75) for i in range(5)]),
+    "no gradient into evidence": dl.And([dl.Or(dl.evidence(GRID[i, 0] <= 0.1 * i), GRID[i, 1] <= 0.5) for i in range(5)]),
     "one clause of many": dl.Or([dl.And(GRID[i, 0] <= 0.1 * i, GRID[i, 1] >= 0.5) for i in range(5)]),
 }
 

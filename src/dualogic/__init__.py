@@ -14,6 +14,7 @@ from dualogic.duals.amortised import Amortised
 from dualogic.duals.options import Mapped
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
 from dualogic.formula.connective import Formula
+from dualogic.formula.evidence import evidence
 from dualogic.formula.function import apply
 from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or, Xor, level
 from dualogic.formula.shape import axis
@@ -49,6 +50,7 @@ __all__ = [
     "constant",
     "eq",
     "errors",
+    "evidence",
     "ge",
     "gt",
     "le",

@@ -152,6 +152,9 @@ BY_HAND = {
     "a or b -> b and c[0]": (a | b) >> (b & c[0]),
     "a >> b -> c[0]": (a >> b) >> c[0],
     "a -> (b -> c[0])": a >> (b >> c[0]),
+    "b given a": dl.Implies(a, b, evidence=True),
+    "b and c[0] given a or not b": dl.Implies(a | ~b, b & c[0], evidence=True),
+    "(f is 1 given g is 2) and (if evidence(a, .5) then b)": dl.Implies(g == 2, f == 1, evidence=1) & (dl.evidence(a, 0.5) >> b),
     "a iff b": dl.Iff(a, b),
     "a or b <-> not b": dl.Iff(a | b, ~b),
     "if a then b": a >> b,
@@ -187,13 +190,32 @@ def test_conveniences(text):
 
 
 def test_symbols_may_have_the_names_of_the_language():
-    words = ["iff", "implies", "then", "var", "rule", "of", "each", "max", "all", "abs", "lt", "And", "logits", "axis"]
+    words = [
+        "given",
+        "evidence",
+        "iff",
+        "implies",
+        "then",
+        "var",
+        "rule",
+        "of",
+        "each",
+        "max",
+        "all",
+        "abs",
+        "lt",
+        "And",
+        "logits",
+        "axis",
+    ]
     for word in words:
         symbol, flag = dl.var(word), dl.boolean(word)
         for formula in (symbol <= 1, abs(symbol) + symbol <= symbol * 2, dl.lt(symbol, 1, margin=1)):
             assert dl.parse(str(formula), [symbol]) is formula
         for formula in (flag, ~flag, flag >> flag, flag & flag, dl.Iff(flag, flag)):
             assert dl.parse(str(formula), [flag]) is formula
+    given = dl.boolean("given")
+    assert dl.parse("given given given", [given]) is dl.Implies(given, given, evidence=True)
     assert dl.parse("if then then then", [dl.boolean("then")]) is dl.boolean("then") >> dl.boolean("then")
 
 

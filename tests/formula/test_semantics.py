@@ -105,7 +105,11 @@ def test_theorem_2_is_not_promised_in_general():
 
 
 @settings(max_examples=50)
-@given(strategies.formulas(depth=3), st.data(), st.sampled_from(["probability", "log"]))
+@given(
+    strategies.formulas(depth=3).filter(lambda formula: "evidence" not in str(formula)),  # whose gradient is by design another
+    st.data(),
+    st.sampled_from(["probability", "log"]),
+)
 def test_gradients(formula, data, class_cost):
     tensors = data.draw(strategies.bindings(formula, batch=2))
     # Away from kinks and ties, where a cost has no derivative.

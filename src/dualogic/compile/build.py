@@ -15,6 +15,7 @@ from dualogic.compile.terms import TermBuilder, Value
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
 from dualogic.formula.atom import STRICT, ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Junction, Quantifier
+from dualogic.formula.evidence import Evidence
 from dualogic.formula.shape import WHOLE, Item, Ragged, max_shape, max_size
 from dualogic.formula.symbol import ClassIndex
 
@@ -156,7 +157,9 @@ class Builder(TermBuilder):
 
     # ------------------------------------------------------------------ atoms
 
-    def _leaf(self, nodes: list[Any], lanes: tuple[int, ...]) -> Leaf:
+    def _leaf(self, marked: list[Any], lanes: tuple[int, ...]) -> Leaf:
+        share = marked[0].share if isinstance(marked[0], Evidence) else 0.0
+        nodes = [node.operand for node in marked] if share else marked
         atom = nodes[0].operand if isinstance(nodes[0], Complement) else nodes[0]
         if isinstance(atom, Comparison):
             kind, value = "comparison", self._comparison(nodes, lanes)
@@ -164,7 +167,7 @@ class Builder(TermBuilder):
             kind, value = "class", self._class(nodes, lanes)
         else:
             kind, value = "boolean", self._boolean(nodes, lanes)
-        leaf = Leaf(self._expand(value, lanes, len(nodes[0].shape)), kind, lanes, tuple(nodes))
+        leaf = Leaf(self._expand(value, lanes, len(nodes[0].shape)), kind, lanes, tuple(marked), share)
         self.leaves.append(leaf)
         return leaf
 

@@ -29,6 +29,7 @@ from dualogic.formula.connective import (
     Level,
     Quantifier,
 )
+from dualogic.formula.evidence import Evidence
 from dualogic.formula.indexing import items_to_key
 from dualogic.formula.node import Node
 from dualogic.formula.shape import Ragged, Shape, max_shape
@@ -93,7 +94,13 @@ class _Grounder:
             return _join("or", [_join("and", [("class", *pair, (label,)) for pair in zip(names, entries)]) for label in labels])
         if isinstance(node, (Complement, MaskComplement)):
             return _negate(below(node.operand))
-        if isinstance(node, Level):
+        if isinstance(node, Evidence) and node.share:
+            raise FormulaTypeError(
+                f"method {self.method!r} takes the probability of the rule as a whole, in which a part that is evidence cannot "
+                f"be told from the rest, so it cannot honour {node.brief()}; use 'dual' or another method on costs or degrees of "
+                f"truth, or leave the marker out"
+            )
+        if isinstance(node, (Level, Evidence)):
             return below(node.operand)
         if isinstance(node, Junction):
             return _join("and" if node.operation == "&" else "or", [below(operand) for operand in node.operands])

@@ -36,7 +36,7 @@ class Plan:
         width: how many dual variables one sample has.
     """
 
-    def __init__(self, rules: tuple[tuple[str, Formula], ...], mode: str) -> None:
+    def __init__(self, rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float) -> None:
         if mode not in MODES:
             raise OptionError(f"class_cost must be 'probability' or 'log'; got {mode!r}")
         self.mode = mode
@@ -45,7 +45,7 @@ class Plan:
         nodes = walk(*(formula for _, formula in rules))
         self.symbols = collect_symbols(nodes)
         self._lengths = required_lengths(nodes)
-        formulas = {name: to_nnf(formula) for name, formula in rules}
+        formulas = {name: to_nnf(formula, evidence) for name, formula in rules}
         if mode == "probability":
             formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
         self._formulas = formulas
@@ -152,17 +152,18 @@ class Plan:
         )
 
 
-def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str) -> Plan:
+def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str, evidence: float = 0.0) -> Plan:
     """The plan for named rules; plans are cached.
 
     Args:
         rules: pairs of a name and a formula.
         mode: ``"probability"``, ``"log"``, ``"truth"`` or ``"degree"``; see :class:`~dualogic.compile.build.Builder`.
+        evidence: the share of evidence of antecedents that are not marked; see :func:`~dualogic.normalize.nnf.to_nnf`.
     """
-    return _compile(tuple(rules), mode)
+    return _compile(tuple(rules), mode, evidence)
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(rules: tuple[tuple[str, Formula], ...], mode: str) -> Plan:
+def _compile(rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float) -> Plan:
     with torch.inference_mode(False), torch.device("cpu"):
-        return Plan(rules, mode)
+        return Plan(rules, mode, evidence)

@@ -12,6 +12,7 @@ from typing import Any
 
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.node import Node, children, walk
 from dualogic.formula.symbol import Categorical, ClassIndex, Mask, MaskIndex, Variable
@@ -69,6 +70,8 @@ class Signatures:
             return (below, len(node.classes) > 1)
         if isinstance(node, Quantifier):
             return (below, node.operation, node.dims, node.where is None, node.tied)
+        if isinstance(node, Evidence):
+            return (below, node.share)
         if isinstance(node, (Arithmetic, Junction)):
             return (below, node.operation)
         return (below, getattr(node, "operation", None))

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from dualogic import numerics
 from dualogic.compile.instructions import Operand, Registers, fetch
 from dualogic.formula.connective import Formula
 
@@ -104,15 +105,18 @@ class Leaf(Branch):
         kind: ``"comparison"``, ``"class"`` or ``"boolean"``.
         lanes: how many atoms, along each lane dimension.
         formulas: the atom of each lane, for messages.
+        share: how much of the gradient into them is held back, where they are evidence.
     """
 
     operand: Operand
     kind: str
     lanes: tuple[int, ...]
     formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
+    share: float = 0.0
 
     def fold(self, registers: Registers, combine: Combine) -> Tensor:
-        return fetch(registers, self.operand)
+        value = fetch(registers, self.operand)
+        return numerics.hold_back(value, self.share) if self.share else value
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from dualogic.formula.connective import (
     Level,
     as_formula,
 )
+from dualogic.formula.evidence import evidence as take_as_evidence
 from dualogic.formula.node import Node
 from dualogic.formula.shape import as_int
 
@@ -64,10 +65,26 @@ def Not(formula: Any) -> Formula:
     return Complement(as_formula(formula, "Not (~)"))
 
 
-def Implies(antecedent: Any, consequent: Any) -> Formula:
-    """If the antecedent holds, so does the consequent; ``a >> b`` is the same."""
+def Implies(antecedent: Any, consequent: Any, evidence: bool | float | None = None) -> Formula:
+    """If the antecedent holds, so does the consequent; ``a >> b`` is the same.
+
+    Args:
+        antecedent: a formula.
+        consequent: a formula.
+        evidence: whether the antecedent is evidence, which the rule does not teach: ``True``, ``False``, or the share of its
+            gradient that is held back; see :func:`~dualogic.formula.evidence.evidence`. ``None`` leaves it to the method.
+
+    Example:
+        >>> import dualogic as dl
+        >>> a, b = dl.boolean("a"), dl.boolean("b")
+        >>> dl.Implies(a, b, evidence=True), dl.Implies(a, b, evidence=0.9), dl.Implies(a, b)
+        (evidence(a) >> b, evidence(a, 0.9) >> b, a >> b)
+    """
     where = "Implies (>>)"
-    return Implication(as_formula(antecedent, where), as_formula(consequent, where))
+    first = as_formula(antecedent, where)
+    if evidence is not None:
+        first = take_as_evidence(first, evidence)
+    return Implication(first, as_formula(consequent, where))
 
 
 def Iff(left: Any, right: Any) -> Formula:

@@ -19,6 +19,7 @@ from dualogic.formula.connective import (
     Level,
     Quantifier,
 )
+from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import format_items
 from dualogic.formula.node import Node
@@ -169,6 +170,11 @@ def _implication(node: Implication) -> Text:
     return f"{_wrap(node.antecedent, SHIFT + 1)} >> {_wrap(node.consequent, SHIFT + 1)}", SHIFT
 
 
+def _evidence(node: Evidence) -> Text:
+    share = "" if node.share == 1.0 else f", {format_number(node.share)}"
+    return f"evidence({_render(node.operand)[0]}{share})", CALL
+
+
 def _equivalence(node: Equivalence) -> Text:
     return f"{'Xor' if node.negated else 'Iff'}({_render(node.left)[0]}, {_render(node.right)[0]})", CALL
 
@@ -221,4 +227,5 @@ _RENDERERS: dict[type, Callable[[Any], Text]] = {
     Cardinality: _cardinality,
     Quantifier: _quantifier,
     Level: lambda node: (f"level({_render(node.operand)[0]})", CALL),
+    Evidence: _evidence,
 }

@@ -105,7 +105,7 @@ class Method(abc.ABC):
         return repr(self)
 
 
-def compile_costs(rules: Mapping[str, Formula], class_cost: str) -> Plan:
+def compile_costs(rules: Mapping[str, Formula], class_cost: str, evidence: float = 0.0) -> Plan:
     """The plan of a method that works on costs."""
     check_choice("class_cost", class_cost, CLASS_COSTS)
-    return compile_rules(rules.items(), class_cost)
+    return compile_rules(rules.items(), class_cost, evidence)

@@ -15,6 +15,7 @@ from dualogic.arguments import check_choice
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
+from dualogic.formula.evidence import as_share
 from dualogic.losses import DELTA_RULES, truncated_normal_loss
 from dualogic.methods.base import Method, Program, State, compile_costs
 
@@ -32,6 +33,9 @@ class DistributionalMethod(Method):
         floor: lower bound of ``delta``; 0.1 is the paper's variance of 0.01.
         ceiling: upper bound of ``delta``.
         epoch: for ``"released"``: how many samples make an epoch; the size of the table by default.
+        evidence: what the antecedent of each ``a >> b`` is that does not say so itself: ``True`` for evidence, which the rule
+            does not teach; ``False`` for a claim like any other; or the share of its gradient that is held back. See
+            :func:`~dualogic.formula.evidence.evidence`.
     """
 
     class_cost: str = "log"
@@ -39,6 +43,7 @@ class DistributionalMethod(Method):
     floor: float = 0.1
     ceiling: float = math.inf
     epoch: int | None = None
+    evidence: bool | float = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,13 +53,14 @@ class DistributionalMethod(Method):
             raise OptionError(f"delta needs 0 < floor <= ceiling; got floor={self.floor!r}, ceiling={self.ceiling!r}")
         if self.epoch is not None and self.epoch < 1:
             raise OptionError(f"epoch counts samples and must be at least 1; got {self.epoch!r}")
+        as_share(self.evidence, f"evidence of dl.methods.{type(self).__name__}")
 
 
 class DistributionalProgram(Program):
     """Costs folded by a subclass, then the truncated-normal loss with one ``delta`` per rule."""
 
     def __init__(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> None:
-        self.plan = compile_costs(rules, method.class_cost)
+        self.plan = compile_costs(rules, method.class_cost, as_share(method.evidence, "evidence"))
         self.method = method
         self.epoch = method.epoch
 

@@ -75,7 +75,8 @@ class Dual(DistributionalMethod):
 
     @classmethod
     def paper(cls, **options: Any) -> Dual:
-        """The letter of the paper: ``1 - p`` costs, projected steps, ``delta^2 = mean(mu)`` with variance floor 0.01, loss first.
+        """The letter of the paper: ``1 - p`` costs, projected steps, ``delta^2 = mean(mu)`` with variance floor 0.01, loss first,
+        no evidence.
 
         Example:
             >>> import dualogic as dl
@@ -88,6 +89,7 @@ class Dual(DistributionalMethod):
             "floor": 0.1,
             "rule": "projected",
             "loss_first": True,
+            "evidence": False,
         }
         return cls(**{**letter, **options})
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dualogic.formula.atom import ClassIn
 from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.evidence import Evidence
+from dualogic.normalize.evidence import mark_literals
 
 
 def unfold_class_sets(formula: Formula) -> Formula:
@@ -37,5 +39,7 @@ def _unfold(node: Formula, done: dict[int, Formula]) -> Formula:
         result = Quantifier(node.operation, _unfold(node.operand, done), node.dims, node.where, node.tied)
     elif isinstance(node, Level):
         result = Level(_unfold(node.operand, done))
+    elif isinstance(node, Evidence):
+        result = mark_literals(_unfold(node.operand, done), node.share)
     done[id(node)] = result
     return result

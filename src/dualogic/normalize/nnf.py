@@ -22,21 +22,35 @@ from dualogic.formula.connective import (
     Level,
     Quantifier,
 )
+from dualogic.formula.evidence import Evidence
+from dualogic.normalize.evidence import mark_literals
 
 _FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
 
 
-def to_nnf(formula: Formula) -> Formula:
-    """Push negations down to the atoms and unfold ``>>``, ``Iff``, ``Xor``, ``ExactlyOne`` and ``AtMost``.
+def to_nnf(formula: Formula, evidence: float = 0.0) -> Formula:
+    """Push negations and evidence markers down to the atoms; unfold ``>>``, ``Iff``, ``Xor``, ``ExactlyOne`` and ``AtMost``.
 
-    The result has the same cost, satisfaction and levels; its size is linear in that of the formula, except below
+    The result has the same cost, satisfaction, gradients and levels; its size is linear in that of the formula, except below
     ``Iff`` and ``Xor`` (which need both polarities of their operands) and cardinality constraints.
+
+    Args:
+        formula: any formula.
+        evidence: the share of evidence of every antecedent that is not marked itself. Only an implication that is to hold has
+            one: to make ``~(a >> b)`` hold, ``a`` has to hold too, and is left alone.
+
+    Example:
+        >>> import dualogic as dl
+        >>> a, b = dl.boolean("a"), dl.boolean("b")
+        >>> to_nnf((a >> b) & ~(b >> a) & dl.Implies(a, ~b, evidence=False), evidence=1.0)
+        (evidence(~a) | b) & level(b & ~a) & (~a | ~b)
     """
-    return _Pass().convert(formula, True)
+    return _Pass(evidence).convert(formula, True)
 
 
 def is_literal(formula: Formula) -> bool:
-    """Whether the formula is an atom or a negated one."""
+    """Whether the formula is an atom or a negated one, perhaps marked as evidence."""
+    formula = formula.operand if isinstance(formula, Evidence) else formula
     atom = formula.operand if isinstance(formula, Complement) else formula
     return isinstance(atom, (Comparison, ClassIn, Boolean, BooleanIndex))
 
@@ -52,7 +66,8 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
 
 
 class _Pass:
-    def __init__(self) -> None:
+    def __init__(self, evidence: float) -> None:
+        self.evidence = evidence
         self.done: dict[tuple[int, bool], Formula] = {}
 
     def convert(self, node: Formula, positive: bool) -> Formula:
@@ -84,8 +99,13 @@ class _Pass:
         return self.convert(node.operand, positive)
 
     def _Implication(self, node: Implication, positive: bool) -> Formula:
-        parts = [self.convert(node.antecedent, not positive), self.convert(node.consequent, positive)]
-        return join("|" if positive else "&", parts)
+        antecedent = self.convert(node.antecedent, not positive)
+        if positive and not isinstance(node.antecedent, Evidence):
+            antecedent = mark_literals(antecedent, self.evidence)
+        return join("|" if positive else "&", [antecedent, self.convert(node.consequent, positive)])
+
+    def _Evidence(self, node: Evidence, positive: bool) -> Formula:
+        return mark_literals(self.convert(node.operand, positive), node.share)
 
     def _Equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")

@@ -6,6 +6,7 @@ from typing import Any
 
 from dualogic.formula.atom import ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.evidence import Evidence
 from dualogic.formula.indexing import items_to_key
 from dualogic.formula.shape import Item, Shape
 from dualogic.formula.symbol import MaskExpression
@@ -27,6 +28,8 @@ def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
         return Junction(formula.operation, tuple(_reindex_operand(operand, items) for operand in formula.operands))
     if isinstance(formula, (Complement, Level)):
         return type(formula)(reindex(formula.operand, items))
+    if isinstance(formula, Evidence):
+        return Evidence(reindex(formula.operand, items), formula.share)
     if isinstance(formula, Quantifier):
         return _reindex_quantifier(formula, items)
     if isinstance(formula, Comparison):

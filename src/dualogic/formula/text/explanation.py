@@ -87,8 +87,8 @@ def _hint(before: str, rest: str, found: str, kind: str, accepted: set[str]) -> 
             return known
     if {"STRING", "NAME"} <= accepted and "_LEFT_ROUND" not in accepted and found.isidentifier():
         return f'{found!r} has a meaning already; as the name of a class it stands in quotes: "{found}"'
-    if kind in ("_ARROW", "_IMPLIES", "_IFF", "_DOUBLE_ARROW", "_IF"):
-        return "several of '->', 'implies', 'iff' and 'if' need parentheses to say what belongs together: a -> (b -> c)"
+    if kind in ("_ARROW", "_IMPLIES", "_IFF", "_DOUBLE_ARROW", "_GIVEN", "_IF"):
+        return "several of '->', 'implies', 'iff', 'given' and 'if' need parentheses to say what belongs together: a -> (b -> c)"
     if kind == "NOT":
         return "'not' binds looser than signs such as '&': write 'and not', or put it in parentheses"
     if before.endswith(found) and found in ("&", "|"):

@@ -140,6 +140,10 @@ class Reader:
 
     _shifts = _implication
 
+    def _given(self, tree: Tree[Token]) -> Formula:
+        consequent, antecedent = (self.read_formula(cast("Tree[Token]", child), "beside 'given'") for child in tree.children)
+        return Implies(antecedent, consequent, evidence=True)
+
     def _equivalence(self, tree: Tree[Token]) -> Formula:
         left, right = (self.read_formula(cast("Tree[Token]", child), "on either side of 'iff'") for child in tree.children)
         return Iff(left, right)

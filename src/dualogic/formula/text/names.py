@@ -9,6 +9,7 @@ from typing import Any
 from dualogic.errors import FormulaTypeError, SymbolError
 from dualogic.formula.atom import Boolean, eq, ge, gt, le, lt, ne
 from dualogic.formula.connective import Formula
+from dualogic.formula.evidence import evidence
 from dualogic.formula.function import PRINTED_FUNCTIONS, Application, apply
 from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or, Xor, level
@@ -28,6 +29,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Or": Or,
     "Xor": Xor,
     "eq": eq,
+    "evidence": evidence,
     "ge": ge,
     "gt": gt,
     "le": le,
