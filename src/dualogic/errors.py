@@ -60,6 +60,10 @@ class MissingDataError(DualogicError, FileNotFoundError):
     """A data set that is not in the folder."""
 
 
+class DownloadError(DualogicError, OSError):
+    """An official file that cannot be fetched."""
+
+
 class ParseError(DualogicError, ValueError):
     """Text that cannot be read as a rule; the message shows the line with a mark under the place.
 

@@ -132,6 +132,31 @@ def is_sample(name: str, folder: Path | None = None) -> bool:
     return open_cache(name, folder)[1].sample
 
 
+def describe_cache(name: str, folder: Path | None = None) -> str:
+    """What can be said about a cache in a few words, without reading it.
+
+    Example:
+        >>> describe_cache("usps", Path("no such folder"))
+        'absent'
+    """
+    path = cache_path(name, folder)
+    if not path.exists():
+        return "absent"
+    try:
+        manifest = Manifest.read(path)
+    except DataError as error:
+        return f"refused: {error}"
+    if manifest is None:
+        return "not checked yet"
+    status = path.stat()
+    if status.st_size != manifest.size:
+        return "refused: partial or replaced"
+    checked = "verified" if status.st_mtime_ns == manifest.modified else "changed since it was verified"
+    if manifest.sample:
+        return f"{checked}, a sample and not the real set"
+    return checked if manifest.reference else f"{checked}, other content than the results were measured on"
+
+
 def write_cache(
     name: str,
     arrays: Mapping[str, NDArray[np.generic]],
