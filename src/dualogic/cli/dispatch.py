@@ -55,6 +55,10 @@ def _parse(arguments: Sequence[str] | None) -> Command:
     import tyro
 
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        find_commands(), prog="dualogic", description=DESCRIPTION, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
+        find_commands(),
+        prog="dualogic",
+        description=DESCRIPTION,
+        args=arguments,
+        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.CascadeSubcommandArgs),
     )
     return command

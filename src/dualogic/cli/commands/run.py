@@ -1,0 +1,154 @@
+"""``dualogic run``."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+
+import tyro
+
+from dualogic.cli.extras import require
+from dualogic.errors import OptionError
+from dualogic.experiments.tasks import TASKS, Task
+
+if TYPE_CHECKING:
+    from dualogic.experiments.runner import Config, Machine
+
+    Chosen = Task
+else:
+    Chosen = Union[tuple(Annotated[task, tyro.conf.subcommand(name)] for name, task in TASKS.items())]
+
+ALL = "all"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Train an experiment of the paper, with one method or several and over several seeds.
+
+    Each run has a folder RUNS/TASK/METHOD/SEED with its configuration, its measures and, when it has ended, its result. A run
+    that was stopped goes on where it was; one that has ended is not computed again. `dualogic table TASK --runs RUNS` shows
+    the results.
+    """
+
+    task: tyro.conf.OmitArgPrefixes[Chosen]
+    method: tuple[str, ...] = ("dual",)
+    """Methods by name; "none" for no rule, "supervised" for all labels, "all" for all that apply to the task."""
+    seeds: str = "0"
+    """Such as 3, 0,2,5 or 0..4."""
+    options: tuple[str, ...] = ()
+    """Options of the method, as name=value: step=0.5 delta=exact."""
+    weight: float | None = None
+    """A factor of the rule's loss; by default 1, or what the task sets for the method."""
+    precision: Literal["32-true", "bf16-mixed", "64-true"] = "32-true"
+    """Of the network."""
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where to compute; a GPU by default, if there is one."""
+    devices: int = 1
+    """Processes, each with a device, that share every batch."""
+    capture: bool | None = None
+    """Record a step as a CUDA graph; by default on one GPU."""
+    jobs: int = 1
+    """Runs at a time; they share the device."""
+    data: Path | None = None
+    """Folder of the data sets; by default where `dualogic data get` puts them."""
+    runs: Path = Path("runs")
+    """Folder of all runs."""
+    smoke: bool = False
+    """Take seconds, on made-up data, to see that everything works; the numbers mean nothing. Nothing is kept."""
+
+    def run(self) -> int:
+        """Train, with a progress bar, and print where the results are."""
+        require("experiments", "lightning", "numpy", "rich")
+        from rich.console import Console
+
+        with self._place() as (task, runs, machine):
+            configs = self._configs(task)
+            folders = _run_with_progress(configs, machine, runs, self.jobs)
+            console = Console()
+            for config, folder in zip(configs, folders):
+                console.print(_summary(config, folder, self.smoke), highlight=False, markup=False, soft_wrap=True)
+        return 0
+
+    @contextlib.contextmanager
+    def _place(self) -> Iterator[tuple[Task, Path, Machine]]:
+        """The task, the folder of runs and the machine; temporary ones for a smoke run."""
+        from dualogic.experiments.runner import Machine
+
+        machine = Machine(accelerator=self.accelerator, devices=self.devices, capture=self.capture, data=self.data)
+        if not self.smoke:
+            yield self.task, self.runs, machine
+            return
+        with tempfile.TemporaryDirectory() as made:
+            task = self.task.make_smoke(Path(made))
+            yield task, Path(made) / "runs", dataclasses.replace(machine, data=Path(made))
+
+    def _configs(self, task: Task) -> list[Config]:
+        from dualogic.experiments.arms import parse_options
+        from dualogic.experiments.runner import Config
+
+        methods = task.arms if ALL in self.method else self.method
+        given = parse_options(self.options)
+        shared: dict[str, Any] = {"options": given, "weight": self.weight, "precision": self.precision}
+        return [Config(task, method, seed=seed, **shared) for method in methods for seed in parse_seeds(self.seeds)]
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds from text.
+
+    Example:
+        >>> parse_seeds("0..4"), parse_seeds("3"), parse_seeds("0,2,7..8")
+        ([0, 1, 2, 3, 4], [3], [0, 2, 7, 8])
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dots, last = part.partition("..")
+        if not first.strip().isdigit() or (dots and not last.strip().isdigit()):
+            raise OptionError(f"--seeds takes numbers such as 3, 0,2,5 or 0..4; got {text!r}")
+        seeds += range(int(first), int(last if dots else first) + 1)
+    return seeds
+
+
+def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs: int) -> list[Path]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from dualogic.experiments.runner import run_all
+
+    columns = (
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, transient=True) as progress:
+        whole = progress.add_task(f"{len(configs)} runs", total=len(configs), note="")
+        one = progress.add_task("", total=configs[0].task.epochs, note="", visible=jobs == 1)
+
+        def start(config: Config) -> None:
+            progress.update(one, description=f"{config.task.name} {config.method} {config.seed}", completed=0, note="")
+
+        def epoch(number: int, measures: dict[str, float]) -> None:
+            chosen = measures.get(configs[0].task.choose_by)
+            progress.update(one, completed=number, note="" if chosen is None else f"{configs[0].task.choose_by} {chosen:.1f}")
+
+        return run_all(
+            configs, machine, runs, jobs=jobs, on_start=start, on_epoch=epoch, on_end=lambda config: progress.advance(whole)
+        )
+
+
+def _summary(config: Config, folder: Path, smoke: bool) -> str:
+    from dualogic.experiments.runner import RunFolder
+
+    result = RunFolder(folder).result
+    name = f"{config.task.name} {config.method} {config.seed}"
+    if result is None or result["failure"]:
+        return f"{name}: diverged: {'' if result is None else result['failure']}"
+    shown = ", ".join(f"{column.key} {result['test'][column.key]:.{column.decimals}f}" for column in config.task.columns)
+    return f"{name}: {shown}" + ("" if smoke else f". {folder}")
+
+
+COMMAND = Run

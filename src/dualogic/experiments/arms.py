@@ -1,0 +1,112 @@
+"""What is compared: no rule, full labels, or a rule taught by some method; :func:`make_arm` finds one by name."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dualogic import methods
+from dualogic.errors import OptionError
+from dualogic.methods import Method
+
+NO_RULE = "none"
+SUPERVISED = "supervised"
+PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What one method needs otherwise than the task's defaults.
+
+    Attributes:
+        weight: a factor of the rule's loss.
+        learning_rate: instead of the task's.
+        options: of the method.
+    """
+
+    weight: float = 1.0
+    learning_rate: float | None = None
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """One row of a table.
+
+    Attributes:
+        name: in tables and on the command line.
+        method: teaches the rule; ``None`` if no rule is taught.
+        supervised: all training samples are labelled.
+    """
+
+    name: str
+    method: Method | None
+    supervised: bool = False
+
+
+def names() -> tuple[str, ...]:
+    """All arms, in the order of tables.
+
+    Example:
+        >>> names()[:3]
+        ('none', 'supervised', 'semantic')
+    """
+    rivals = [name for name in methods.METHODS if name not in ("dual", "uniform", "hard")]
+    return (NO_RULE, SUPERVISED, *sorted(rivals, key=_published_first), "hard", "uniform", *PRESETS, "dual")
+
+
+def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
+    """Find an arm by name.
+
+    Args:
+        name: see :func:`names`.
+        options: of the method.
+
+    Example:
+        >>> make_arm("dual", {"step": 0.5}).method.step
+        0.5
+        >>> make_arm("none").method is None
+        True
+    """
+    options = dict(options or {})
+    if name in (NO_RULE, SUPERVISED):
+        if options:
+            raise OptionError(f"the arm {name!r} teaches no rule and takes no options; got {', '.join(options)}")
+        return Arm(name, None, supervised=name == SUPERVISED)
+    make = PRESETS.get(name) or methods.METHODS.get(name)
+    if make is None:
+        raise OptionError(f"--method must be one of {', '.join(names())}; got {name!r}")
+    try:
+        return Arm(name, make(**options))
+    except TypeError as error:
+        known = [field.name for field in dataclasses.fields(make())]
+        raise OptionError(f"the method {name!r} has the options {', '.join(known)}; got {', '.join(options)}") from error
+
+
+def parse_options(words: Sequence[str]) -> dict[str, Any]:
+    """Options of a method from the command line.
+
+    Args:
+        words: ``name=value`` each; a value is a Python literal, or else text.
+
+    Example:
+        >>> parse_options(["step=0.5", "delta=exact"])
+        {'step': 0.5, 'delta': 'exact'}
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise OptionError(f"--options takes name=value, as in step=0.5; got {word!r}")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found
+
+
+def _published_first(name: str) -> tuple[int, str]:
+    published = ("semantic", "problog", "pd1", "pd2", "dl2")
+    return (published.index(name), name) if name in published else (len(published), name)

@@ -1,0 +1,127 @@
+"""Everything that decides what a run computes (:class:`Config`), and where it is computed (:class:`Machine`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from dualogic.errors import OptionError
+from dualogic.experiments.arms import Arm, Setting, make_arm
+from dualogic.experiments.tasks import TASKS, Task
+
+Precision = Literal["32-true", "bf16-mixed", "64-true"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """One run.
+
+    Attributes:
+        task: the experiment with its hyper-parameters.
+        method: the name of an arm; see :mod:`dualogic.experiments.arms`.
+        options: of the method; those that the task knows to be good for it come first.
+        weight: a factor of the rule's loss; the task's for this method by default.
+        seed: of the division of the data, the weights and the order of batches.
+        precision: of the network; costs and duals are float32 at least.
+
+    Example:
+        >>> from dualogic.experiments.tasks import Digits
+        >>> config = Config(Digits(epochs=1), method="semantic")
+        >>> config.arm.name, config.rule_weight, config.learning_rate
+        ('semantic', 0.5, 0.0005)
+        >>> Config.from_dict(config.as_dict()) == config
+        True
+    """
+
+    task: Task
+    method: str = "dual"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    weight: float | None = None
+    seed: int = 0
+    precision: Precision = "32-true"
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "measure_every"):
+            if getattr(self.task, name) < 1:
+                raise OptionError(f"--{name.replace('_', '-')} must be at least 1; got {getattr(self.task, name)}")
+        _ = self.arm
+
+    @property
+    def setting(self) -> Setting:
+        """What the task knows about this method."""
+        return self.task.settings.get(self.method, Setting())
+
+    @property
+    def arm(self) -> Arm:
+        """The method with its options."""
+        return make_arm(self.method, {**self.setting.options, **self.options})
+
+    @property
+    def rule_weight(self) -> float:
+        """The factor of the rule's loss."""
+        return self.setting.weight if self.weight is None else self.weight
+
+    @property
+    def learning_rate(self) -> float:
+        """The task's, unless this method has one of its own and the task's is not changed."""
+        default = {field.name: field.default for field in dataclasses.fields(self.task)}["learning_rate"]
+        own = self.setting.learning_rate
+        return own if own is not None and self.task.learning_rate == default else self.task.learning_rate
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "task": self.task.as_dict(),
+            "method": self.method,
+            "options": dict(self.options),
+            "weight": self.weight,
+            "seed": self.seed,
+            "precision": self.precision,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """The inverse of :meth:`as_dict`."""
+        hyper = dict(values["task"])
+        task = TASKS[hyper.pop("name")](**hyper)
+        return cls(**{**values, "task": task})
+
+    def differences(self, other: Mapping[str, Any]) -> list[str]:
+        """Where another configuration, as a dictionary, differs; one line each."""
+        mine, theirs = _flatten(self.as_dict()), _flatten(other)
+        return [
+            f"{key}: {theirs.get(key, 'absent')!r} there, {mine.get(key, 'absent')!r} here"
+            for key in sorted({*mine, *theirs})
+            if mine.get(key, "absent") != theirs.get(key, "absent")
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """Where and how a run is computed; nothing here changes what is computed, up to rounding.
+
+    Attributes:
+        accelerator: ``"auto"`` takes a GPU if there is one.
+        devices: how many processes share every batch.
+        capture: record a step once as a CUDA graph and replay it; by default on one GPU.
+        checkpoint_seconds: the least time between two checkpoints; the last epoch always has one.
+        data: the folder of the data sets; the usual place by default.
+    """
+
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    devices: int = 1
+    capture: bool | None = None
+    checkpoint_seconds: float = 10.0
+    data: Path | None = None
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found.update(_flatten(value, f"{prefix}{key}."))
+        else:
+            found[prefix + key] = value
+    return found

@@ -1,0 +1,75 @@
+"""Several runs, one after the other or some at a time."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from dualogic.experiments.runner.config import Config, Machine
+from dualogic.experiments.runner.folder import RunFolder
+from dualogic.experiments.runner.train import OnEpoch, train
+
+
+def folder_of(runs: Path, config: Config) -> RunFolder:
+    """Where a run is kept: ``RUNS/TASK/METHOD/SEED``.
+
+    Example:
+        >>> from dualogic.experiments.tasks import Digits
+        >>> folder_of(Path("runs"), Config(Digits(), "dual", seed=3)).path.as_posix()
+        'runs/digits/dual/3'
+    """
+    return RunFolder(runs / config.task.name / config.method / str(config.seed))
+
+
+def run_all(
+    configs: Sequence[Config],
+    machine: Machine,
+    runs: Path,
+    *,
+    jobs: int = 1,
+    on_start: Callable[[Config], None] = lambda config: None,
+    on_epoch: OnEpoch | None = None,
+    on_end: Callable[[Config], None] = lambda config: None,
+) -> list[Path]:
+    """Train each configuration that has no result yet; those that were stopped go on.
+
+    Args:
+        configs: what to compute.
+        machine: where.
+        runs: the folder of all runs.
+        jobs: how many at a time, each in a process of its own; they share the device.
+        on_start: called before each run; with several jobs, before any.
+        on_epoch: called after each epoch, with one job only.
+        on_end: called after each run.
+
+    Returns:
+        The folder of each run.
+    """
+    waiting = [config for config in configs if folder_of(runs, config).result is None]
+    for config in configs:
+        folder_of(runs, config).open(config)
+    if jobs == 1:
+        for config in waiting:
+            on_start(config)
+            train(config, machine, folder_of(runs, config), on_epoch)
+            on_end(config)
+    else:
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
+            futures = {pool.submit(_run, config, machine, runs): config for config in waiting}
+            for future in concurrent.futures.as_completed(futures):
+                future.result()
+                on_end(futures[future])
+    return [folder_of(runs, config).path for config in configs]
+
+
+def _run(config: Config, machine: Machine, runs: Path) -> None:
+    train(config, machine, folder_of(runs, config))
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)

@@ -1,0 +1,156 @@
+"""What an experiment is: its hyper-parameters, and for one seed all that is trained and measured."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from dualogic.experiments.arms import Setting
+from dualogic.formula.connective import Formula
+from dualogic.logic_loss import LogicLoss
+
+CHUNK = 2048
+"""Samples in one forward pass of an evaluation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A measured number: one column of a table.
+
+    Attributes:
+        key: its name in the results.
+        label: its name in tables.
+        better: which way is up; ``"neither"`` for what only describes.
+        decimals: how many are shown.
+    """
+
+    key: str
+    label: str
+    better: Literal["higher", "lower", "neither"] = "higher"
+    decimals: int = 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task(abc.ABC):
+    """The hyper-parameters of an experiment; a subclass sets the paper's as defaults and adds its own.
+
+    Attributes:
+        epochs: of training.
+        batch: the largest number of labelled, and of pool samples, in a step.
+        optimizer: ``"adam"`` or ``"sgd"`` (with Nesterov momentum 0.9).
+        learning_rate: at its highest.
+        decay: of the learning rate: none, or to 0 along half a cosine wave after a rise over the first tenth.
+        weight_decay: of the optimizer.
+        rule_on: which training samples the rule sees.
+        measure_every: epochs between two looks at the validation samples; the model is chosen among these epochs.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    columns: ClassVar[tuple[Column, ...]]
+    choose_by: ClassVar[str]
+    choose_higher: ClassVar[bool] = True
+    settings: ClassVar[Mapping[str, Setting]] = {}
+    arms: ClassVar[tuple[str, ...]] = ()
+
+    epochs: int
+    batch: int = 128
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = 1e-3
+    decay: Literal["none", "cosine"] = "none"
+    weight_decay: float = 0.0
+    rule_on: Literal["unlabelled", "labelled", "all"] = "unlabelled"
+    measure_every: int = 1
+
+    @abc.abstractmethod
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> Problem:
+        """Data, model and measures for one seed, on the device.
+
+        Args:
+            seed: of the division of the data and of the first weights.
+            folder: where the data sets are; the usual place by default.
+            device: where tensors are kept.
+        """
+
+    @abc.abstractmethod
+    def make_smoke(self, folder: Path) -> Task:
+        """The same task, so small that it takes seconds on a CPU; writes stand-in data into the folder."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Name and hyper-parameters, ready for JSON."""
+        return {"name": self.name, **dataclasses.asdict(self)}
+
+
+class Problem(abc.ABC):
+    """A task with its data on a device.
+
+    Training samples are numbered from 0; ``labelled`` and ``unlabelled`` say which are which. What a method may not see is
+    kept here too, for reports.
+
+    Attributes:
+        rules: by name.
+        labelled: numbers of the samples whose labels the task loss may use.
+        unlabelled: numbers of the others; their labels are used by the fully supervised reference alone.
+    """
+
+    rules: Mapping[str, Formula]
+    labelled: Tensor
+    unlabelled: Tensor
+
+    @abc.abstractmethod
+    def make_network(self) -> nn.Module:
+        """A network with fresh weights, drawn from the global generator."""
+
+    @abc.abstractmethod
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+        """The task's loss and what the rules' symbols are bound to.
+
+        Args:
+            network: to train.
+            labelled: numbers of the labelled samples of this step, ``(batch,)``.
+            pool: numbers of the samples of this step that the rule sees, ``(batch,)``; ``None`` if there is no rule.
+
+        Returns:
+            A scalar, and a tensor for each symbol (none without a pool).
+        """
+
+    @abc.abstractmethod
+    def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
+        """Measures on held-out samples, by key."""
+
+    def inspect(self, network: nn.Module, logic: LogicLoss | None, pool: Tensor) -> dict[str, float]:
+        """What the duals say about the pool, whose samples are rows of the table in this order; for reports only."""
+        return {}
+
+
+def percent(holds: Tensor) -> float:
+    """The share of true entries, in percent.
+
+    Example:
+        >>> import torch
+        >>> percent(torch.tensor([True, False]))
+        50.0
+    """
+    return 100 * holds.double().mean().item()
+
+
+@torch.no_grad()
+def in_chunks(network: nn.Module, inputs: Tensor, prepare: Any = None) -> Tensor:
+    """The network's outputs for many samples, a chunk at a time, in float32.
+
+    Args:
+        network: called on each chunk.
+        inputs: ``(n, ...)``.
+        prepare: what is done to a chunk before; nothing by default.
+
+    Returns:
+        ``(n, ...)``.
+    """
+    parts = [network(chunk if prepare is None else prepare(chunk)).float() for chunk in inputs.split(CHUNK)]
+    return torch.cat(parts)
