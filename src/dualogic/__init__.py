@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dualogic import errors, methods
+from dualogic.diagnosis import ShortcutReport, diagnose
 from dualogic.duals.amortised import Amortised
 from dualogic.duals.options import Mapped
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
@@ -42,12 +43,14 @@ __all__ = [
     "Not",
     "Or",
     "RuleSet",
+    "ShortcutReport",
     "Xor",
     "apply",
     "axis",
     "boolean",
     "categorical",
     "constant",
+    "diagnose",
     "eq",
     "errors",
     "evidence",

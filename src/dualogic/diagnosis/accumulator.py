@@ -1,0 +1,185 @@
+"""Collects, batch by batch, how rules are satisfied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.arguments import as_number, check_choice, check_rules
+from dualogic.compile.binding import Bound
+from dualogic.compile.evaluate import CLASS_COSTS, autocast_off, take_extreme
+from dualogic.compile.plan import compile_rules
+from dualogic.diagnosis.assemble import assemble
+from dualogic.diagnosis.observation import Observed, fit_weights, observe
+from dualogic.diagnosis.outline import outline
+from dualogic.diagnosis.report import ShortcutReport
+from dualogic.diagnosis.tally import Tally, count_entries, count_junctions, count_weights, find_hits
+from dualogic.diagnosis.worst import Worst
+from dualogic.errors import BindingError, OptionError, SampleIndexError, StateError
+from dualogic.formula.connective import Formula
+from dualogic.formula.shape import as_int
+from dualogic.logic_loss import LogicLoss
+
+CHUNK = 8192
+"""Samples that are evaluated at a time, so that a whole data set can be passed in one call."""
+
+
+class Diagnosis:
+    """How rules are satisfied, collected over the batches of a data loader; :func:`diagnose` is the one-shot form.
+
+    Args:
+        rules: a formula, a mapping of names to formulas, or a :class:`~dualogic.LogicLoss`, whose dual variables are then
+            looked at for the samples that come with an index.
+        tol: see :meth:`dualogic.Formula.satisfied`.
+        lead: see :meth:`dualogic.Formula.satisfied`.
+        class_cost: of the costs by which samples are ranked; the loss's own by default, ``"probability"`` without one.
+        worst: how many samples of the largest cost to keep for each rule.
+        classes: names of the labels, in their order.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> wet, rain = dl.boolean("wet"), dl.boolean("rain")
+        >>> diagnosis = Diagnosis(rain >> wet)
+        >>> diagnosis.update(rain=torch.tensor([0.9, 0.1]), wet=torch.tensor([0.8, 0.2]))
+        >>> diagnosis.update(rain=torch.tensor([0.2, 0.1]), wet=torch.tensor([0.8, 0.2]))
+        >>> diagnosis.compute().rules["rule"].antecedent.denied
+        0.75
+    """
+
+    def __init__(
+        self,
+        rules: Formula | Mapping[str, Formula] | LogicLoss,
+        *,
+        tol: float = 0.0,
+        lead: float = 0.0,
+        class_cost: str | None = None,
+        worst: int = 5,
+        classes: Sequence[str] | None = None,
+    ) -> None:
+        self._logic = rules if isinstance(rules, LogicLoss) else None
+        self.rules = dict(rules.rules) if isinstance(rules, LogicLoss) else check_rules(rules)
+        self.tol, self.lead = as_number(tol, "tol"), as_number(lead, "lead")
+        if not self.tol >= 0:
+            raise OptionError(f"tol must be at least 0; got {tol!r}")
+        if not 0 <= self.lead < 1:
+            raise OptionError(f"lead must be at least 0 and below 1; got {lead!r}")
+        if class_cost is None:
+            class_cost = getattr(self._logic.method if self._logic is not None else None, "class_cost", "probability")
+        check_choice("class_cost", class_cost, CLASS_COSTS)
+        self.class_cost: str = class_cost
+        kept = as_int(worst)
+        if kept is None or kept < 0:
+            raise OptionError(f"worst counts samples and must be a number of at least 0; got {worst!r}")
+        self.worst = kept
+        self.classes = None if classes is None else tuple(map(str, classes))
+        self._truth = compile_rules(self.rules.items(), "truth")
+        self._costs = compile_rules(self.rules.items(), self.class_cost)
+        self._outline = {found.path: found for name, formula in self.rules.items() for found in outline(name, formula)}
+        self._wanted = frozenset(self._outline)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        self._tally = Tally()
+        self._worst = Worst(self.worst, len(self.rules))
+        self._samples = 0
+
+    @property
+    def samples(self) -> int:
+        """How many samples were counted so far."""
+        return self._samples
+
+    def update(self, index: Any = None, labels: Any = None, **tensors: Any) -> None:
+        """Count a batch.
+
+        Args:
+            index: which samples these are, ``(batch,)`` integers, by which the worst ones are named. With a
+                :class:`~dualogic.LogicLoss` they are its training samples, whose dual variables are then looked at; leave it out
+                for other samples, which have none.
+            labels: the class of each sample, ``(batch,)`` integers; a negative one means that it is not known.
+            tensors: one for each symbol, by name, with a leading batch axis.
+        """
+        bound = self._truth.bind(tensors, validate=True)
+        index = _check_integers("index", index, bound)
+        labels = _check_integers("labels", labels, bound)
+        self._check_rows(index)
+        for start in range(0, bound.batch, CHUNK):
+            rows = slice(start, min(start + CHUNK, bound.batch))
+            part = Bound(
+                {name: value[rows] for name, value in bound.tensors.items()}, rows.stop - start, bound.dtype, bound.device
+            )
+            self._count(part, None if index is None else index[rows], None if labels is None else labels[rows])
+
+    def _check_rows(self, index: Tensor | None) -> None:
+        """Refuse an index outside of the loss's table before anything is counted."""
+        rows = None if self._logic is None else self._logic.num_samples
+        if index is None or rows is None or not len(index):
+            return
+        low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= rows:
+            raise SampleIndexError(
+                f"index must lie between 0 and {rows - 1}, the training samples of the LogicLoss; got values between {low} and "
+                f"{high}; leave it out for samples that have no dual variables"
+            )
+
+    @torch.no_grad()
+    def _count(self, bound: Bound, index: Tensor | None, labels: Tensor | None) -> None:
+        with autocast_off(bound.device):
+            costs = self._costs.fold(self._costs.evaluate(bound), take_extreme)
+        seen = observe(self._truth, bound, self.tol, self.lead, self._wanted)
+        undecided = seen.holds & ~seen.decided
+        finite = torch.isfinite(costs)
+        columns = [torch.ones_like(costs), seen.holds, undecided, torch.where(finite, costs, 0.0), ~finite]
+        self._tally.add("rules", torch.stack([column.double() for column in columns], -1), labels)
+        weights = (
+            {} if self._logic is None or (index is None and self._logic.num_samples is not None) else self._logic.weights(index)
+        )
+        for number, observed in seen.levels.items():
+            junction = observed.level.order != ()
+            self._tally.add(number, count_junctions(observed) if junction else count_entries(observed), labels)
+            if junction:
+                self._count_weights(observed, weights, bound.batch, labels)
+        self._worst.add(costs, seen.holds, index, labels, self._samples)
+        self._samples += bound.batch
+
+    def _count_weights(self, observed: Observed, weights: Mapping[str, Tensor], batch: int, labels: Tensor | None) -> None:
+        hits = find_hits(observed)
+        for lane, path in enumerate(observed.level.paths):
+            if path in self._wanted and path in weights:
+                fitted = fit_weights(weights[path].to(hits.device), observed.axes, batch)
+                self._tally.add(path, count_weights(hits[:, lane], observed.exists[:, lane], fitted), labels)
+
+    def merge_(self, other: Diagnosis) -> Diagnosis:
+        """Add what another diagnosis of the same rules counted, in another process for instance."""
+        mine, theirs = (
+            (each.rules, each.tol, each.lead, each.class_cost, each.worst) if isinstance(each, Diagnosis) else None
+            for each in (self, other)
+        )
+        if mine != theirs:
+            raise StateError("only diagnoses of the same rules with the same options can be merged")
+        self._tally.merge_(other._tally)
+        self._worst.merge_(other._worst, self._samples)
+        self._samples += other._samples
+        return self
+
+    def compute(self) -> ShortcutReport:
+        """The report on all samples so far; counting may go on."""
+        return assemble(self)
+
+
+def _check_integers(name: str, values: Any, bound: Bound) -> Tensor | None:
+    if values is None:
+        return None
+    try:
+        tensor = torch.as_tensor(values, device=bound.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BindingError(f"{name} must be a tensor of integers of shape (batch,); got {type(values).__name__}") from error
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool or tensor.shape != (bound.batch,):
+        raise BindingError(
+            f"{name} must hold one integer for each sample, shape ({bound.batch},); got {tensor.dtype} of shape "
+            f"{tuple(tensor.shape)}"
+        )
+    return tensor.long()

@@ -1,0 +1,146 @@
+"""From sums to a report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from dualogic.diagnosis.outline import Connective
+from dualogic.diagnosis.report import (
+    AntecedentReport,
+    ConnectiveReport,
+    OperandReport,
+    RuleReport,
+    SampleReport,
+    ShortcutReport,
+    WeightReport,
+)
+from dualogic.diagnosis.verdict import judge
+
+if TYPE_CHECKING:
+    from dualogic.diagnosis.accumulator import Diagnosis
+
+Sums = Mapping[Hashable, Tensor]
+
+
+def assemble(diagnosis: Diagnosis) -> ShortcutReport:
+    """The report on what a diagnosis has counted."""
+    tally = diagnosis._tally
+    places = {
+        path: (level.number, lane)
+        for level in diagnosis._truth.levels
+        for lane, path in enumerate(level.paths)
+        if path in diagnosis._outline
+    }
+    parts: dict[str, list[Connective]] = {name: [] for name in diagnosis.rules}
+    for found in diagnosis._outline.values():
+        parts[_owner(found.path, parts)].append(found)
+    rules: dict[str, RuleReport] = {}
+    for number, (name, formula) in enumerate(diagnosis.rules.items()):
+        text = str(formula)
+        total = _rule(name, text, number, parts[name], places, tally.total)
+        classes = {
+            label: _rule(name, text, number, parts[name], places, tally.by_label[label]) for label in sorted(tally.by_label)
+        }
+        worst = _samples(diagnosis._worst.costs[:, number], diagnosis._worst.facts[:, number])
+        whole = dataclasses.replace(total, classes=classes, worst=worst)
+        rules[name] = dataclasses.replace(whole, findings=judge(whole, diagnosis.classes))
+    return ShortcutReport(diagnosis.samples, rules, diagnosis.tol, diagnosis.lead, diagnosis.class_cost, diagnosis.classes)
+
+
+def _owner(path: str, rules: Mapping[str, object]) -> str:
+    while path not in rules:
+        path = path.rpartition("/")[0]
+    return path
+
+
+def _rule(
+    name: str, text: str, number: int, parts: list[Connective], places: Mapping[str, tuple[int, int]], sums: Sums
+) -> RuleReport:
+    samples, satisfied, undecided, cost, infinite = sums["rules"][number].tolist() if "rules" in sums else [0.0] * 5
+    connectives = []
+    for part in parts:
+        level, lane = places[part.path]
+        if level in sums:
+            connectives.append(_connective(part, sums[level][lane].tolist(), sums.get(part.path)))
+    return RuleReport(
+        name=name,
+        text=text,
+        samples=int(samples),
+        satisfied=_share(satisfied, samples),
+        undecided=_share(undecided, samples),
+        cost=_share(cost, samples - infinite),
+        connectives=tuple(connectives),
+    )
+
+
+def _connective(part: Connective, sums: list[float], weights: Tensor | None) -> ConnectiveReport:
+    if part.kind in ("all", "any"):
+        units, empty, entries, holding = sums
+        return ConnectiveReport(
+            part.path,
+            part.kind,
+            part.text,
+            part.counted,
+            int(units),
+            entries=int(entries),
+            holding=_share(holding, entries),
+            empty=_share(empty, units),
+        )
+    units, together, none, true, applied, *each = sums
+    count = len(part.operands)
+    hits, alone = each[:count], each[count:]
+    operands = []
+    for position, text in enumerate(part.operands):
+        holding = units - hits[position] if part.kind == "and" else hits[position]
+        operands.append(OperandReport(text, _share(holding, units), _share(alone[position], units)))
+    weighing = None
+    if weights is not None:
+        operands, weighing = _weigh(operands, weights.tolist())
+    antecedent = None
+    if part.antecedent is not None:
+        shares = [_share(value, units) for value in (true, applied, hits[0], units - true - hits[0])]
+        antecedent = AntecedentReport(part.antecedent, *shares)
+    return ConnectiveReport(
+        part.path,
+        part.kind,
+        part.text,
+        part.counted,
+        int(units),
+        operands=tuple(operands),
+        together=_share(together, units),
+        none=_share(none, units),
+        antecedent=antecedent,
+        weights=weighing,
+    )
+
+
+def _weigh(operands: list[OperandReport], sums: list[float]) -> tuple[list[OperandReport], WeightReport]:
+    units, entropy, decided, *each = sums
+    count = len(operands)
+    weight, alone, weight_alone, chosen, rightly = (each[start : start + count] for start in range(0, 5 * count, count))
+    weighed = [
+        dataclasses.replace(
+            operand,
+            weight=_share(weight[place], units),
+            weight_alone=_share(weight_alone[place], alone[place]),
+            chosen=_share(chosen[place], units),
+            chosen_rightly=_share(rightly[place], units),
+        )
+        for place, operand in enumerate(operands)
+    ]
+    return weighed, WeightReport(_share(entropy, units), _share(sum(rightly), decided))
+
+
+def _samples(costs: Tensor, facts: Tensor) -> tuple[SampleReport, ...]:
+    return tuple(
+        SampleReport(position, index if index >= 0 else None, label if label >= 0 else None, cost, bool(holds))
+        for cost, (position, index, label, holds) in zip(costs.tolist(), facts.tolist())
+    )
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 else None

@@ -1,0 +1,211 @@
+"""Two models beside each other: was the rule learned, or argued away?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dualogic.diagnosis import verdict
+from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport, ShortcutReport, plain
+from dualogic.diagnosis.verdict import HALF, NEVER, class_name, percent
+from dualogic.errors import StateError
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleComparison:
+    """What happened to one rule.
+
+    Attributes:
+        name: of the rule.
+        text: the rule.
+        label: the class that the findings are about: the one with most violations before; ``None`` without labels.
+        before: the report on the baseline.
+        after: the report on the model.
+        findings: what the change says, the most serious first.
+    """
+
+    name: str
+    text: str
+    label: int | None
+    before: RuleReport
+    after: RuleReport
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The most serious finding, in one sentence."""
+        return self.findings[0].sentence
+
+    @property
+    def kind(self) -> str:
+        """The kind of the most serious finding."""
+        return self.findings[0].kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """A model against a baseline; made by :meth:`ShortcutReport.compare`.
+
+    Attributes:
+        before: the report on the baseline.
+        after: the report on the model.
+        rules: what happened to each rule, by name.
+    """
+
+    before: ShortcutReport
+    after: ShortcutReport
+    rules: Mapping[str, RuleComparison]
+
+    @property
+    def verdict(self) -> str:
+        """The most serious finding of all rules, in one sentence."""
+        return verdict.summarize({name: rule.findings for name, rule in self.rules.items()})
+
+    @property
+    def kind(self) -> str:
+        """The kind of the most serious finding of all rules."""
+        return verdict.most_serious(rule.findings for rule in self.rules.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON: both reports, and the findings of each rule."""
+        rules = {
+            name: {"label": rule.label, "findings": plain(rule.findings), "verdict": rule.verdict, "kind": rule.kind}
+            for name, rule in self.rules.items()
+        }
+        return {
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "rules": rules,
+            "verdict": self.verdict,
+            "kind": self.kind,
+        }
+
+    def to_markdown(self) -> str:
+        """The comparison as Markdown tables."""
+        from dualogic.diagnosis.render import comparison_blocks, to_markdown
+
+        return to_markdown(comparison_blocks(self))
+
+    def __str__(self) -> str:
+        from dualogic.diagnosis.render import comparison_blocks, to_text
+
+        return to_text(comparison_blocks(self))
+
+    def __rich__(self) -> Any:
+        from dualogic.diagnosis.render import comparison_blocks, to_rich
+
+        return to_rich(comparison_blocks(self))
+
+
+def compare(before: ShortcutReport, after: ShortcutReport) -> Comparison:
+    """Compare reports on the same samples under the same rules.
+
+    Example: see :meth:`ShortcutReport.compare`.
+    """
+    if not isinstance(before, ShortcutReport):
+        raise StateError(f"a report is compared with another report; got {type(before).__name__}")
+    texts = [{name: rule.text for name, rule in report.rules.items()} for report in (before, after)]
+    if texts[0] != texts[1]:
+        raise StateError(f"the reports are about different rules: {texts[0]} and {texts[1]}; diagnose both models with the same")
+    if (before.samples, before.tol, before.lead) != (after.samples, after.tol, after.lead):
+        raise StateError(
+            f"the reports differ in more than the model: {before.samples} and {after.samples} samples, tol {before.tol} and "
+            f"{after.tol}, lead {before.lead} and {after.lead}; diagnose both models on the same samples with the same options"
+        )
+    names = after.class_names
+    return Comparison(before, after, {name: _compare_rule(before.rules[name], after.rules[name], names) for name in after.rules})
+
+
+def _compare_rule(before: RuleReport, after: RuleReport, names: Sequence[str] | None) -> RuleComparison:
+    label = None
+    first, second = before, after
+    shared = [label for label in before.classes if label in after.classes]
+    if shared:
+        # Where the rule was broken most is where it had something to teach.
+        label = max(shared, key=lambda each: (before.classes[each].violated or 0.0) * before.classes[each].samples)
+        if before.classes[label].violated:
+            first, second = before.classes[label], after.classes[label]
+        else:
+            label = None
+    whose = "{units}" if label is None else f"{{units}} of {class_name(label, names)}"
+    findings = _judge_change(first, second, whose)
+    ordered = tuple(sorted(findings, key=lambda finding: verdict.KINDS.index(finding.kind)))
+    return RuleComparison(before.name, before.text, label, before, after, ordered)
+
+
+def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Finding]:
+    if before.satisfied is None or after.satisfied is None:
+        return [Finding(verdict.NO_SAMPLES, "no sample was counted", before.name)]
+    found = []
+    parts = {part.path: part for part in before.choices}
+    for part in after.choices:
+        if part.path in parts and part.total and parts[part.path].total:
+            where = whose.format(units=part.counted)
+            judged = _judge_implication if part.antecedent is not None else _judge_branches
+            finding = judged(parts[part.path], part, where)
+            if finding is not None:
+                found.append(finding)
+    if not found:
+        found.append(_judge_whole(before, after, whose.format(units="samples")))
+    return found
+
+
+def _judge_whole(before: RuleReport, after: RuleReport, where: str) -> Finding:
+    violated = after.violated or 0.0
+    kind = verdict.VIOLATED if violated > verdict.MUCH_VIOLATED else verdict.SATISFIED
+    sentence = f"satisfied on {percent(before.satisfied)} of the {where} before, on {percent(after.satisfied)} after"
+    return Finding(kind, sentence, after.name)
+
+
+def _judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:
+    """Was it the antecedent that went, or the consequent that came?
+
+    Fractions of the units: ``a`` antecedent true, ``q`` consequent true, ``v`` violated (the antecedent without the
+    consequent). The rule was repaired by its consequent if ``q`` rose by at least half of what ``v`` fell.
+    """
+    first, second = before.antecedent, after.antecedent
+    assert first is not None
+    assert second is not None
+    a_before, a_after = first.holds or 0.0, second.holds or 0.0
+    if a_before < NEVER:
+        return None
+    v_before, v_after = a_before - (first.applied or 0.0), a_after - (second.applied or 0.0)
+    q_before, q_after = before.operands[1].holds or 0.0, after.operands[1].holds or 0.0
+    repaired = v_before - v_after
+    gained = q_after - q_before >= HALF * repaired
+    antecedent = f"the antecedent {second.text} held on {percent(a_before)} of the {where} before, {percent(a_after)} after"
+    consequent = f"the consequent {after.operands[1].text} on {percent(q_before)} before, {percent(q_after)} after"
+    facts = f"{antecedent}; {consequent}"
+    if v_after > HALF * v_before and v_after >= NEVER:
+        return Finding(
+            verdict.VIOLATED, f"violated on {percent(v_after)} of the {where}, {percent(v_before)} before; {facts}", after.path
+        )
+    if repaired <= 0:
+        return None
+    rest = f", and is still violated on {percent(v_after)}" if v_after > verdict.MUCH_VIOLATED else ""
+    if gained and a_after < HALF * a_before:
+        sentence = f"{facts}: the consequent was learned, and the antecedent lost on the way{rest}"
+        return Finding(verdict.BOTH_WAYS, sentence, after.path)
+    if gained:
+        return Finding(verdict.IN_KIND, f"{facts}: the rule was satisfied by its consequent{rest}", after.path)
+    if a_before - a_after >= HALF * repaired:
+        sentence = f"{facts}: the rule was satisfied by switching the antecedent off{rest}"
+        return Finding(verdict.SWITCHED_OFF, sentence, after.path)
+    return None
+
+
+def _judge_branches(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:
+    for first, second in zip(before.operands, after.operands):
+        old, new = _share_alone(first.alone, before.none), _share_alone(second.alone, after.none)
+        if old is not None and new is not None and new > verdict.EVERY and old < 1.0 - verdict.MUCH_VIOLATED:
+            sentence = (
+                f"the branch {second.text} alone satisfied {percent(old)} of the satisfied {where} before, {percent(new)} after: "
+                f"it took over"
+            )
+            return Finding(verdict.TAKEN_OVER, sentence, after.path)
+    return None
+
+
+def _share_alone(alone: float | None, none: float | None) -> float | None:
+    return None if alone is None or none is None or none >= 1.0 else alone / (1.0 - none)

@@ -1,0 +1,181 @@
+"""Truth values of every operand of a plan's connectives, and which of them exist."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.binding import Bound
+from dualogic.compile.evaluate import autocast_off, decide
+from dualogic.compile.instructions import Registers
+from dualogic.compile.plan import Plan
+from dualogic.compile.tree import Branch, JunctionBranch, Level, QuantifierBranch
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The operands of one level, as joined while folding: ``(batch, k, *lanes, *axes)``."""
+
+    level: Level
+    values: Tensor
+    mask: Tensor | None
+    extent: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Observed:
+    """One level of connectives, of which each lane is a connective and each unit a sample or an entry of one.
+
+    Attributes:
+        level: where it stands in the plan.
+        holds: which operands hold, ``(batch, lanes, units, k)``.
+        decided: which of them hold without the help of undecided classes; see :func:`observe`.
+        mask: which operands exist (entries of a quantifier); ``None`` if all do.
+        exists: which units exist, ``(batch, lanes, units)``.
+        axes: the axes that the units stand for.
+    """
+
+    level: Level
+    holds: Tensor
+    decided: Tensor
+    mask: Tensor | None
+    exists: Tensor
+    axes: tuple[int, ...]
+
+
+class _Recorder:
+    """Plain logic that remembers what it joined."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, Seen] = {}
+
+    def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
+        self.seen[level.number] = Seen(level, values, mask, extent)
+        return decide(level, values, mask, extent)
+
+
+@dataclasses.dataclass(frozen=True)
+class Observation:
+    """What holds in a batch.
+
+    Attributes:
+        holds: which rules hold, ``(batch, rules)``; as ``formula.satisfied`` says.
+        decided: which hold also in the decided reading.
+        levels: the wanted connectives, by level number.
+    """
+
+    holds: Tensor
+    decided: Tensor
+    levels: dict[int, Observed]
+
+
+@torch.no_grad()
+def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset[str]) -> Observation:
+    """Evaluate a plan in plain logic and keep the truth of all operands.
+
+    ``f != k`` is the complement of ``f == k``, so it holds also where ``k`` leads by less than ``lead``: such samples are
+    *undecided*. In the decided reading (the paper's), ``f != k`` holds where some other class leads ``k`` by at least
+    ``lead``, and a negated Boolean likewise; at ``lead=0`` the two readings agree.
+
+    Args:
+        plan: of mode ``"truth"``.
+        bound: the tensors.
+        tol: see :meth:`dualogic.Formula.satisfied`.
+        lead: see :meth:`dualogic.Formula.satisfied`.
+        wanted: the paths of connectives to keep; with each path, those of its parents.
+    """
+    with autocast_off(bound.device):
+        registers = plan.evaluate(bound, tol, lead)
+        plain = _Recorder()
+        holds = plan.fold(registers, plain)
+        strict, decided = plain, holds
+        if lead > 0:
+            strict = _Recorder()
+            decided = plan.fold(_decide_literals(registers, plan.evaluate(bound, tol, -lead)), strict)
+    levels: dict[int, Observed] = {}
+    for branch, places in plan.roots:
+        exists = torch.ones(bound.batch, len(places), dtype=torch.bool, device=bound.device)
+        _descend(branch, exists, (plain.seen, strict.seen), wanted, levels)
+    return Observation(holds, decided, levels)
+
+
+def _decide_literals(plain: Registers, eased: Registers) -> Registers:
+    # With -lead in place of lead, `f == k` holds more often and its complement less often. So the conjunction of the two is
+    # `f == k` itself for a positive literal, and "another class leads k by lead" for a negative one.
+    return [first & second if first.dtype is torch.bool else first for first, second in zip(plain, eased)]
+
+
+def _descend(
+    branch: Branch,
+    exists: Tensor,
+    seen: tuple[dict[int, Seen], dict[int, Seen]],
+    wanted: frozenset[str],
+    levels: dict[int, Observed],
+) -> None:
+    """Collect the wanted levels, taking along which of their units exist: ``(batch, *lanes, *axes)``."""
+    if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
+        return
+    level = branch.level
+    if not any(path in wanted for path in level.paths):
+        return
+    plain, strict = (side[level.number] for side in seen)
+    shape = plain.values.shape
+    levels[level.number] = Observed(
+        level=level,
+        holds=_by_unit(level, plain.values),
+        decided=_by_unit(level, strict.values),
+        mask=None if plain.mask is None or isinstance(branch, JunctionBranch) else _by_unit(level, plain.mask),
+        exists=_by_unit(level, exists.unsqueeze(1), ordered=False).squeeze(-1),
+        axes=tuple(shape[2 + level.lanes :]),
+    )
+    inside = exists.unsqueeze(1).expand(shape)
+    if isinstance(branch, QuantifierBranch):
+        if plain.mask is not None:
+            inside = inside & plain.mask
+        inside = inside.unflatten(1, plain.extent)
+        front = tuple(range(1, 1 + len(branch.dims)))
+        _descend(branch.operand, inside if branch.dims == front else inside.movedim(front, branch.dims), seen, wanted, levels)
+        return
+    start = 0
+    for group, count in zip(branch.groups, branch.counts):
+        if isinstance(group, (JunctionBranch, QuantifierBranch)):
+            values = seen[0][group.level.number].values
+            part = inside.narrow(1, start, count)
+            _descend(group, _any_to(part, values.shape[:1] + values.shape[2:], 2 + len(branch.lanes)), seen, wanted, levels)
+        start += count
+
+
+def _by_unit(level: Level, values: Tensor, ordered: bool = True) -> Tensor:
+    """``(batch, k, *lanes, *axes)`` as ``(batch, lanes, units, k)``, operands in the order of the formula."""
+    if ordered and level.order and level.order != tuple(range(len(level.order))):
+        values = values[:, list(level.order)]
+    batch, operands = values.shape[:2]
+    lanes = len(level.paths)
+    units = 1
+    for size in values.shape[2 + level.lanes :]:
+        units *= size
+    return values.reshape(batch, operands, lanes, units).movedim(1, -1)
+
+
+def _any_to(value: Tensor, shape: torch.Size, axes_from: int) -> Tensor:
+    """An operand with fewer axes than its siblings exists where any of the entries that it serves does."""
+    while value.dim() > len(shape):
+        value = value.any(axes_from)
+    for dim in range(axes_from, len(shape)):
+        if shape[dim] == 1 and value.shape[dim] != 1:
+            value = value.any(dim, keepdim=True)
+    return value
+
+
+def fit_weights(weights: Tensor, axes: tuple[int, ...], batch: int) -> Tensor:
+    """Weights ``(batch or 1, *axes, k)`` of a connective as ``(batch, units, k)``: shared ones repeated, unused ones cut off."""
+    for dim, size in enumerate(axes, start=1):
+        if weights.shape[dim] > size:
+            weights = weights.narrow(dim, 0, size)
+    operands = weights.shape[-1]
+    units = 1
+    for size in axes:
+        units *= size
+    return weights.expand(batch, *axes, operands).reshape(batch, units, operands)

@@ -1,0 +1,119 @@
+"""The connectives of a rule that say how it is satisfied, with the paths that ``LogicLoss.weights`` gives them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from dualogic.arguments import shorten
+from dualogic.formula.connective import (
+    Complement,
+    Equivalence,
+    Formula,
+    Implication,
+    Junction,
+    Level,
+    Quantifier,
+)
+from dualogic.normalize.nnf import to_nnf
+
+CHOICES = ("or", "implies")
+"""The kinds of connectives that can be satisfied in several ways."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Connective:
+    """One connective of a rule.
+
+    Attributes:
+        path: the rule's name, followed by operand positions in its negation normal form.
+        kind: ``"or"``, ``"implies"`` (whose operands are the negated antecedent and the consequent), ``"and"``, ``"all"`` or
+            ``"any"``.
+        text: the connective as written.
+        operands: the texts of its operands.
+        antecedent: the text of an implication's antecedent.
+        counted: ``"samples"``, or ``"entries"`` below a quantifier.
+    """
+
+    path: str
+    kind: str
+    text: str
+    operands: tuple[str, ...]
+    antecedent: str | None
+    counted: str
+
+
+def outline(name: str, formula: Formula) -> list[Connective]:
+    """From the root of a rule through quantifiers and conjunctions down to the outermost choices, parents first.
+
+    What lies inside of a branch, or inside of the clauses that a cardinality constraint stands for, is left out.
+
+    Args:
+        name: of the rule.
+        formula: the rule as written.
+
+    Example:
+        >>> import dualogic as dl
+        >>> s = dl.var("s", 20)
+        >>> [(found.path, found.kind, found.operands) for found in outline("rule", ((s == 0) | (s == 1)).all())]
+        [('rule', 'all', ('(s == 0) | (s == 1)',)), ('rule/0', 'or', ('s == 0', 's == 1'))]
+    """
+    found: list[Connective] = []
+    _descend(formula, True, name, "samples", found)
+    return found
+
+
+def _descend(node: Formula, positive: bool, path: str, counted: str, found: list[Connective]) -> None:
+    node, positive = _strip(node, positive)
+    antecedent: str | None = None
+    below = True
+    operands: list[tuple[Formula, bool]]
+    if isinstance(node, Quantifier):
+        kind = "all" if (node.operation == "all") == positive else "any"
+        found.append(Connective(path, kind, _text(node, positive), (_text(node.operand, positive),), None, counted))
+        _descend(node.operand, positive, f"{path}/0", "entries", found)
+        return
+    if isinstance(node, Junction):
+        kind = "and" if (node.operation == "&") == positive else "or"
+        operands = [(operand, positive) for operand in node.operands]
+    elif isinstance(node, Implication):
+        kind = "implies" if positive else "and"
+        antecedent = _text(node.antecedent, True) if positive else None
+        operands = [(node.antecedent, not positive), (node.consequent, positive)]
+    elif isinstance(node, Equivalence):
+        sides = [(node.left, node.right), (node.right, node.left)]
+        if positive != node.negated:
+            kind, operands = "and", [(Implication(first, second), True) for first, second in sides]
+        else:
+            kind, operands = "or", [(Junction("&", (first, Complement(second))), True) for first, second in sides]
+    else:
+        normal = to_nnf(node if positive else Complement(node))
+        if not isinstance(normal, Junction):
+            return
+        below, kind = False, "and" if normal.operation == "&" else "or"
+        operands = [(operand, True) for operand in normal.operands]
+    texts = tuple(_text(*operand) for operand in operands)
+    found.append(Connective(path, kind, _text(node, positive), texts, antecedent, counted))
+    if kind == "and" and below:
+        for position, (operand, sign) in enumerate(operands):
+            _descend(operand, sign, f"{path}/{position}", counted, found)
+
+
+def _strip(node: Any, positive: bool) -> tuple[Formula, bool]:
+    """Without negations, levels and chains of one, none of which has a path of its own."""
+    while True:
+        if isinstance(node, Complement):
+            node, positive = node.operand, not positive
+        elif isinstance(node, Level):
+            node = node.operand
+        elif isinstance(node, Junction) and len(node.operands) == 1:
+            node = node.operands[0]
+        else:
+            return node, positive
+
+
+def _text(node: Formula, positive: bool) -> str:
+    node, positive = _strip(node, positive)
+    if positive:
+        return shorten(str(node))
+    return shorten(str(to_nnf(Complement(node))))

@@ -1,0 +1,222 @@
+"""Reports as Markdown, plain text and rich text, all from the same headings, sentences and tables."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from dualogic.diagnosis.report import ConnectiveReport, RuleReport, ShortcutReport
+from dualogic.diagnosis.verdict import class_name, percent
+
+if TYPE_CHECKING:
+    from dualogic.diagnosis.comparison import Comparison
+
+MOST_CONNECTIVES = 12
+MOST_BRANCHES = 12
+"""What is shown of long rules; the dictionary form has everything."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Heading:
+    """A title; ``code`` is set in the font of programs."""
+
+    text: str
+    code: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Rows of text under headers; the first column is text, the others are numbers."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Block = Union[Heading, str, Table]
+
+
+def report_blocks(report: ShortcutReport) -> list[Block]:
+    """Everything that is shown of a report."""
+    blocks: list[Block] = []
+    if len(report.rules) > 1:
+        blocks.append(f"{report.verdict}.")
+    for name, rule in report.rules.items():
+        blocks.append(Heading(name, rule.text))
+        blocks += [_sentence(finding.sentence) for finding in rule.findings]
+        blocks.append(_class_table(rule, report))
+        for part in rule.connectives[:MOST_CONNECTIVES]:
+            blocks += _connective_blocks(part)
+        if len(rule.connectives) > MOST_CONNECTIVES:
+            blocks.append(f"... and {len(rule.connectives) - MOST_CONNECTIVES} more connectives.")
+        if rule.worst:
+            blocks.append(_worst_table(rule, report))
+    return blocks
+
+
+def comparison_blocks(comparison: Comparison) -> list[Block]:
+    """Everything that is shown of a comparison."""
+    blocks: list[Block] = []
+    if len(comparison.rules) > 1:
+        blocks.append(f"{comparison.verdict}.")
+    for name, rule in comparison.rules.items():
+        blocks.append(Heading(name, rule.text))
+        blocks += [_sentence(finding.sentence) for finding in rule.findings]
+        headers = _headers(rule.before, rule.after)
+        rows = [_change_row("all", rule.before, rule.after, headers)]
+        for label, before in rule.before.classes.items():
+            if label in rule.after.classes:
+                title = class_name(label, comparison.after.class_names)
+                rows.append(_change_row(title, before, rule.after.classes[label], headers))
+        blocks.append(Table(("before, after", *headers), tuple(rows)))
+    return blocks
+
+
+def to_markdown(blocks: Sequence[Block]) -> str:
+    """Markdown, with tables as GitHub reads them."""
+    lines: list[str] = []
+    for block in blocks:
+        if isinstance(block, Heading):
+            lines += [f"### {block.text}", "", f"`{block.code}`", ""]
+        elif isinstance(block, Table):
+            lines.append(_markdown_row(block.headers))
+            lines.append("|" + "---|" + "---:|" * (len(block.headers) - 1))
+            lines += [*map(_markdown_row, block.rows), ""]
+        else:
+            lines += [block, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def to_text(blocks: Sequence[Block]) -> str:
+    """Plain text with aligned columns."""
+    lines: list[str] = []
+    for block in blocks:
+        if isinstance(block, Heading):
+            lines += [f"{block.text}: {block.code}"]
+        elif isinstance(block, Table):
+            widths = [max(map(len, column)) for column in zip(block.headers, *block.rows)]
+            for row in (block.headers, *block.rows):
+                first, *rest = (
+                    cell.ljust(width) if not place else cell.rjust(width) for place, (cell, width) in enumerate(zip(row, widths))
+                )
+                lines.append("  ".join(["  " + first, *rest]).rstrip())
+            lines.append("")
+        else:
+            lines += [f"  {block}", ""]
+    return "\n".join(lines).rstrip()
+
+
+def to_rich(blocks: Sequence[Block]) -> Any:
+    """A renderable for ``rich.print``."""
+    from rich.console import Group
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown: list[Any] = []
+    for block in blocks:
+        if isinstance(block, Heading):
+            shown.append(Text.assemble((block.text, "bold"), ": ", (block.code, "cyan")))
+        elif isinstance(block, Table):
+            table = RichTable(header_style="bold", pad_edge=False)
+            for place, header in enumerate(block.headers):
+                table.add_column(Text(header), justify="right" if place else "left")
+            for row in block.rows:
+                table.add_row(*map(Text, row))
+            shown.append(table)
+        else:
+            shown.append(Text(block))
+    return Group(*shown)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _measures(rule: RuleReport) -> list[tuple[str, float | None]]:
+    """The columns of a rule's table: satisfied, and how its first choice is met."""
+    found = [("satisfied", rule.satisfied), ("undecided", rule.undecided)]
+    part = next(iter(rule.choices), None)
+    if part is None:
+        return found
+    if part.antecedent is not None:
+        found += [
+            ("antecedent", part.antecedent.holds),
+            ("with it", part.antecedent.applied),
+            ("vacuous", part.antecedent.denied),
+            (part.operands[1].text, part.operands[1].holds),
+        ]
+    elif len(part.operands) <= 3:
+        found += [(f"{operand.text} alone", operand.alone) for operand in part.operands]
+    return [*found, ("together", part.together)]
+
+
+def _headers(*rules: RuleReport) -> list[str]:
+    """The measures to show; nothing is undecided unless a lead was asked for."""
+    decided = not any(rule.undecided for rule in rules)
+    return [header for header, _ in _measures(rules[-1]) if not (header == "undecided" and decided)]
+
+
+def _class_table(rule: RuleReport, report: ShortcutReport) -> Table:
+    headers = _headers(rule)
+    rows = [_class_row("all", rule, headers)]
+    rows += [_class_row(class_name(label, report.class_names), part, headers) for label, part in rule.classes.items()]
+    return Table(("", "samples", *headers), tuple(rows))
+
+
+def _class_row(title: str, rule: RuleReport, headers: Sequence[str]) -> tuple[str, ...]:
+    return (title, str(rule.samples), *_cells(rule, headers))
+
+
+def _change_row(title: str, before: RuleReport, after: RuleReport, headers: Sequence[str]) -> tuple[str, ...]:
+    pairs = zip(_cells(before, headers), _cells(after, headers))
+    return (title, *(f"{old}, {new}" for old, new in pairs))
+
+
+def _cells(rule: RuleReport, headers: Sequence[str]) -> list[str]:
+    known = dict(_measures(rule))
+    return [percent(known.get(header)) for header in headers]
+
+
+def _connective_blocks(part: ConnectiveReport) -> list[Block]:
+    what = f"{part.path}: {part.kind} over {part.total} {part.counted}"
+    if part.entries is not None:
+        empty = f"; {percent(part.empty)} have none" if part.empty else ""
+        return [f"{what}: holds on {percent(part.holding)} of {part.entries} entries{empty}."]
+    single = "alone" if part.kind != "and" else "fails alone"
+    headers = [what, "holds", single]
+    rows = [[operand.text, percent(operand.holds), percent(operand.alone)] for operand in part.operands[:MOST_BRANCHES]]
+    if part.weights is not None:
+        headers += ["weight", f"weight where {single}", "chosen", "rightly"]
+        for row, operand in zip(rows, part.operands):
+            row += [
+                _number(operand.weight),
+                _number(operand.weight_alone),
+                percent(operand.chosen),
+                percent(operand.chosen_rightly),
+            ]
+    blocks: list[Block] = [Table(tuple(headers), tuple(map(tuple, rows)))]
+    if len(part.operands) > MOST_BRANCHES:
+        blocks.append(f"... and {len(part.operands) - MOST_BRANCHES} more operands.")
+    if part.weights is not None:
+        blocks.append(
+            f"Entropy of the weights: {_number(part.weights.entropy)} of 1; the choice agrees with what "
+            f"{'fails' if part.kind == 'and' else 'holds'} on {percent(part.weights.agreement)}."
+        )
+    return blocks
+
+
+def _worst_table(rule: RuleReport, report: ShortcutReport) -> Table:
+    rows = []
+    for sample in rule.worst:
+        name = f"sample {sample.position if sample.index is None else sample.index}"
+        label = "-" if sample.label is None else class_name(sample.label, report.class_names)
+        rows.append((name, label, f"{sample.cost:.4g}", "yes" if sample.satisfied else "no"))
+    return Table(("largest cost", "class", "cost", "satisfied"), tuple(rows))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

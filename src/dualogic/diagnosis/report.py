@@ -1,0 +1,287 @@
+"""What is known about how rules are satisfied: plain values, with no tensors in them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dualogic.diagnosis.outline import CHOICES
+
+if TYPE_CHECKING:
+    from dualogic.diagnosis.comparison import Comparison
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that the numbers say.
+
+    Attributes:
+        kind: one of the constants of :mod:`dualogic.diagnosis.verdict`, such as ``"violated"``.
+        sentence: the finding in words, with its numbers.
+        path: the connective that it is about; the rule's name if it is about the whole.
+    """
+
+    kind: str
+    sentence: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class OperandReport:
+    """One operand of a connective; fractions are of the connective's units.
+
+    Attributes:
+        text: the operand.
+        holds: how often it holds; for a branch of a choice, decidedly (see ``undecided`` in :class:`RuleReport`).
+        alone: how often it is the only branch that holds or, in a conjunction, the only part that fails.
+        weight: its mean dual weight.
+        weight_alone: the same over the units that ``alone`` counts; ``None`` if there are none.
+        chosen: how often its weight exceeds all others.
+        chosen_rightly: how often it is chosen and holds or, in a conjunction, is chosen and fails.
+    """
+
+    text: str
+    holds: float | None
+    alone: float | None
+    weight: float | None = None
+    weight_alone: float | None = None
+    chosen: float | None = None
+    chosen_rightly: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class AntecedentReport:
+    """How often an implication applies; fractions are of the connective's units.
+
+    Attributes:
+        text: the antecedent.
+        holds: the antecedent is true; the rule asks for something.
+        applied: the antecedent is true, and so is the consequent.
+        denied: the antecedent is false; the rule asks for nothing and is satisfied vacuously.
+        undecided: neither, because no class leads by ``lead``.
+    """
+
+    text: str
+    holds: float | None
+    applied: float | None
+    denied: float | None
+    undecided: float | None
+
+    @property
+    def kept(self) -> float | None:
+        """How often the consequent holds where the antecedent does."""
+        return self.applied / self.holds if self.holds and self.applied is not None else None
+
+
+@dataclasses.dataclass(frozen=True)
+class WeightReport:
+    """What the dual variables of a connective say.
+
+    Attributes:
+        entropy: the mean entropy of the weights, divided by that of equal ones: 1 is uniform, 0 is decided.
+        agreement: of the units that have a choice and are decided by some branch (in a conjunction: violated by some part),
+            the fraction on which the chosen operand is among those; ``None`` if there is no such unit.
+    """
+
+    entropy: float | None
+    agreement: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ConnectiveReport:
+    """One connective of a rule.
+
+    Attributes:
+        path: as in ``LogicLoss.weights``.
+        kind: ``"or"``, ``"implies"``, ``"and"``, ``"all"`` or ``"any"``.
+        text: the connective.
+        counted: what its units are: ``"samples"``, or ``"entries"`` of the quantifiers around it.
+        total: the number of units.
+        operands: of ``or``, ``implies`` and ``and``. The operands of an implication are its negated antecedent and its
+            consequent.
+        together: how often several branches hold or, in a conjunction, several parts fail.
+        none: how often no branch holds or, in a conjunction, no part fails.
+        antecedent: of an implication.
+        entries: of a quantifier: the number of entries that exist in all units together.
+        holding: of a quantifier: the fraction of these on which the formula inside holds.
+        empty: of a quantifier: the fraction of units that have no entry; ``all`` then holds, and ``any`` does not.
+        weights: if a :class:`~dualogic.LogicLoss` with dual variables was given.
+    """
+
+    path: str
+    kind: str
+    text: str
+    counted: str
+    total: int
+    operands: tuple[OperandReport, ...] = ()
+    together: float | None = None
+    none: float | None = None
+    antecedent: AntecedentReport | None = None
+    entries: int | None = None
+    holding: float | None = None
+    empty: float | None = None
+    weights: WeightReport | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleReport:
+    """One sample of large cost.
+
+    Attributes:
+        position: its place among all samples, counted from 0 in the order in which they came.
+        index: its index, if one was given.
+        label: its class, if known.
+        cost: at the optimal duals.
+        satisfied: whether the rule holds for it.
+    """
+
+    position: int
+    index: int | None
+    label: int | None
+    cost: float
+    satisfied: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleReport:
+    """How one rule is satisfied, by all samples or by those of one class.
+
+    Attributes:
+        name: of the rule.
+        text: the rule.
+        samples: how many.
+        satisfied: the fraction on which it holds, as ``formula.satisfied`` says.
+        undecided: the fraction on which it holds only because ``f != k`` counts as true where no class leads by ``lead``.
+        cost: the mean cost at the optimal duals, of those that are finite.
+        connectives: from the root down to the outermost choices.
+        classes: the same report for each class; empty without labels.
+        worst: samples of the largest cost, the largest first.
+        findings: what the numbers say, the most serious first.
+    """
+
+    name: str
+    text: str
+    samples: int
+    satisfied: float | None
+    undecided: float | None
+    cost: float | None
+    connectives: tuple[ConnectiveReport, ...]
+    classes: Mapping[int, RuleReport] = dataclasses.field(default_factory=dict)
+    worst: tuple[SampleReport, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def violated(self) -> float | None:
+        """The fraction of samples on which it does not hold."""
+        return None if self.satisfied is None else 1.0 - self.satisfied
+
+    @property
+    def choices(self) -> tuple[ConnectiveReport, ...]:
+        """The connectives that can be satisfied in several ways."""
+        return tuple(part for part in self.connectives if part.kind in CHOICES)
+
+    @property
+    def antecedent(self) -> AntecedentReport | None:
+        """That of the rule's first implication."""
+        return next((part.antecedent for part in self.connectives if part.antecedent is not None), None)
+
+    @property
+    def verdict(self) -> str:
+        """The most serious finding, in one sentence."""
+        return self.findings[0].sentence if self.findings else ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the most serious finding."""
+        return self.findings[0].kind if self.findings else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ShortcutReport:
+    """How rules are satisfied; made by :func:`dualogic.diagnose`.
+
+    Attributes:
+        samples: how many.
+        rules: a report for each rule, by name.
+        tol: what comparisons were relaxed by.
+        lead: what classes had to lead by.
+        class_cost: of the costs.
+        class_names: names of the labels, if given.
+    """
+
+    samples: int
+    rules: Mapping[str, RuleReport]
+    tol: float
+    lead: float
+    class_cost: str
+    class_names: tuple[str, ...] | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The most serious finding of all rules, in one sentence."""
+        from dualogic.diagnosis.verdict import summarize
+
+        return summarize({name: rule.findings for name, rule in self.rules.items()})
+
+    @property
+    def kind(self) -> str:
+        """The kind of the most serious finding of all rules."""
+        from dualogic.diagnosis.verdict import most_serious
+
+        return most_serious(rule.findings for rule in self.rules.values())
+
+    def compare(self, baseline: ShortcutReport) -> Comparison:
+        """What changed against another model on the same samples, such as one trained without the rules.
+
+        Args:
+            baseline: the report on the model before.
+
+        Example:
+            >>> import dualogic as dl, torch
+            >>> f, g = dl.categorical("f", 3), dl.categorical("g", 3)
+            >>> rule = (g == 2) >> (f == 1)
+            >>> zero, two = torch.tensor([[1.0, 0.0, 0.0]]).repeat(4, 1), torch.tensor([[0.0, 0.0, 1.0]]).repeat(4, 1)
+            >>> before, after = dl.diagnose(rule, f=zero, g=two), dl.diagnose(rule, f=zero, g=zero)
+            >>> after.compare(before).kind
+            'antecedent switched off'
+        """
+        from dualogic.diagnosis.comparison import compare
+
+        return compare(baseline, self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists, dictionaries and numbers for JSON; infinite costs are ``None``, class keys are text."""
+        return {**plain(self), "verdict": self.verdict, "kind": self.kind}
+
+    def to_markdown(self) -> str:
+        """The report as Markdown tables."""
+        from dualogic.diagnosis.render import report_blocks, to_markdown
+
+        return to_markdown(report_blocks(self))
+
+    def __str__(self) -> str:
+        from dualogic.diagnosis.render import report_blocks, to_text
+
+        return to_text(report_blocks(self))
+
+    def __rich__(self) -> Any:
+        from dualogic.diagnosis.render import report_blocks, to_rich
+
+        return to_rich(report_blocks(self))
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses as dictionaries (rules with their verdicts), all the way down."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        derived = ("violated", "verdict", "kind") if isinstance(value, RuleReport) else ()
+        return {**fields, **{name: plain(getattr(value, name)) for name in derived}}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

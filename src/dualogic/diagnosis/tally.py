@@ -1,0 +1,110 @@
+"""Sums over samples, in total and per class: what a report is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+import torch
+from torch import Tensor
+
+from dualogic.diagnosis.observation import Observed
+
+CHOICE_MARGIN = 0.01
+"""A weight counts as the duals' choice where it exceeds every other of its connective by more than this."""
+
+
+class Tally:
+    """Sums of columns, by key, in total and for each label.
+
+    Sums are float64: counts stay exact up to 2^53.
+    """
+
+    def __init__(self) -> None:
+        self.total: dict[Hashable, Tensor] = {}
+        self.by_label: dict[int, dict[Hashable, Tensor]] = {}
+
+    def add(self, key: Hashable, columns: Tensor, labels: Tensor | None) -> None:
+        """Add columns ``(batch, ...)``; ``labels`` ``(batch,)`` below 0 count in the total alone."""
+        columns = columns.double()
+        _accumulate(self.total, key, columns.sum(0).cpu())
+        if labels is None or not len(labels):
+            return
+        found, place = labels.unique(return_inverse=True)
+        sums = columns.new_zeros(len(found), *columns.shape[1:]).index_add_(0, place, columns).cpu()
+        for label, row in zip(found.tolist(), sums):
+            if label >= 0:
+                _accumulate(self.by_label.setdefault(label, {}), key, row)
+
+    def merge_(self, other: Tally) -> None:
+        """Add the sums of another tally of the same rules."""
+        for key, sums in other.total.items():
+            _accumulate(self.total, key, sums)
+        for label, rows in other.by_label.items():
+            for key, sums in rows.items():
+                _accumulate(self.by_label.setdefault(label, {}), key, sums)
+
+
+def _accumulate(sums: dict[Hashable, Tensor], key: Hashable, value: Tensor) -> None:
+    sums[key] = sums[key] + value if key in sums else value
+
+
+def count_junctions(observed: Observed) -> Tensor:
+    """How the operands of ``and`` and ``or`` hold; ``(batch, lanes, 5 + 2 k)``.
+
+    An ``or`` is *hit* by the operands that hold (decidedly), an ``and`` by those that fail. Columns: units, hit by several, hit
+    by none, the antecedent holds, the antecedent and the consequent hold (both of meaning for an implication), then for each
+    operand: hits, hits alone.
+    """
+    exists = observed.exists.unsqueeze(-1)
+    hits = find_hits(observed) & exists
+    number = hits.sum(-1)
+    antecedent = ~observed.holds[..., 0] & observed.exists
+    units = [
+        observed.exists,
+        number >= 2,
+        (number == 0) & observed.exists,
+        antecedent,
+        antecedent & observed.holds[..., 1],
+    ]
+    alone = hits & (number == 1).unsqueeze(-1)
+    return torch.cat([torch.stack(units, -1).sum(2), hits.sum(2), alone.sum(2)], dim=-1)
+
+
+def find_hits(observed: Observed) -> Tensor:
+    """The operands by which an ``or`` holds, or an ``and`` fails."""
+    return observed.decided if observed.level.operation == "|" else ~observed.holds
+
+
+def count_entries(observed: Observed) -> Tensor:
+    """How the entries of a quantifier hold: ``(batch, lanes, 4)`` of units, units without an entry, entries, holding entries."""
+    entries = observed.exists.unsqueeze(-1).expand_as(observed.holds)
+    if observed.mask is not None:
+        entries = entries & observed.mask
+    units = torch.stack([observed.exists, observed.exists & ~entries.any(-1)], -1).sum(2)
+    held = torch.stack([entries.sum((2, 3)), (entries & observed.holds).sum((2, 3))], -1)
+    return torch.cat([units, held], dim=-1)
+
+
+def count_weights(hits: Tensor, exists: Tensor, weights: Tensor) -> Tensor:
+    """How the duals weigh the operands of one connective; ``(batch, 3 + 5 k)``.
+
+    Columns: units, normalised entropy, units that are hit and have a choice; then for each operand: weight, hits alone,
+    weight where it hits alone, chosen, chosen and hits.
+
+    Args:
+        hits: see :func:`find_hits`; ``(batch, units, k)``.
+        exists: ``(batch, units)``.
+        weights: ``(batch, units, k)``, sum to 1.
+    """
+    there = exists.unsqueeze(-1)
+    hits = hits & there
+    weights = torch.where(there, weights.double(), 0.0)
+    entropy = -torch.xlogy(weights, weights).sum(-1) / math.log(weights.shape[-1])
+    best = weights.topk(2, dim=-1)
+    made = exists & (best.values[..., 0] - best.values[..., 1] > CHOICE_MARGIN)
+    chosen = torch.nn.functional.one_hot(best.indices[..., 0], weights.shape[-1]).bool() & made.unsqueeze(-1)
+    alone = hits & (hits.sum(-1, keepdim=True) == 1)
+    units = torch.stack([exists.double(), entropy, (made & hits.any(-1)).double()], -1).sum(1)
+    operands = [weights, alone.double(), weights * alone, chosen.double(), (chosen & hits).double()]
+    return torch.cat([units, *(column.sum(1) for column in operands)], dim=-1)

@@ -1,0 +1,177 @@
+"""What the numbers say, in one sentence per finding.
+
+A single report shows what a rule's satisfaction consists of. It cannot show what a network *would* have said without the
+rule: an antecedent that is never true may be rightly so. That takes a baseline; see :mod:`dualogic.diagnosis.comparison`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport
+
+NO_SAMPLES = "no samples"
+VIOLATED = "violated"
+SWITCHED_OFF = "antecedent switched off"
+VACUOUS = "antecedent never true"
+TAKEN_OVER = "one branch took over"
+ONE_BRANCH = "one branch takes every sample"
+DISAGREE = "weights on a branch that does not hold"
+FROZEN = "weights frozen at uniform"
+BOTH_WAYS = "satisfied both ways"
+SATISFIED = "satisfied"
+IN_KIND = "satisfied in kind"
+KINDS = (
+    NO_SAMPLES,
+    VIOLATED,
+    SWITCHED_OFF,
+    VACUOUS,
+    TAKEN_OVER,
+    ONE_BRANCH,
+    DISAGREE,
+    FROZEN,
+    BOTH_WAYS,
+    SATISFIED,
+    IN_KIND,
+)
+"""The most serious first."""
+
+MUCH_VIOLATED = 0.1
+"""A rule that fails on more of the samples than this is called violated."""
+CLASS_VIOLATED = 0.5
+"""So is one that fails on more of the samples of one class than this."""
+NEVER = 0.01
+"""An antecedent that is true for fewer units than this is called never true ..."""
+SELDOM = 0.1
+"""... unless there is a class in which it is true for at least this fraction."""
+EVERY = 0.99
+"""A branch that alone satisfies more of the satisfied units than this takes every one."""
+UNIFORM = 0.999
+"""Weights of a larger normalised entropy than this are called uniform."""
+HALF = 0.5
+
+
+def judge(rule: RuleReport, class_names: Sequence[str] | None = None) -> tuple[Finding, ...]:
+    """Findings about one rule, the most serious first; there is always one.
+
+    Args:
+        rule: with the reports of its classes.
+        class_names: names of the labels.
+    """
+    if rule.satisfied is None:
+        return (Finding(NO_SAMPLES, "no sample was counted", rule.name),)
+    found = [*_find_violation(rule, class_names)]
+    for part in rule.choices:
+        found += _judge_choice(part, rule, class_names)
+        found += _judge_weights(part)
+    if all(finding.kind not in (VIOLATED, VACUOUS, ONE_BRANCH, SATISFIED, IN_KIND) for finding in found):
+        found.append(Finding(SATISFIED, f"satisfied on {percent(rule.satisfied)} of the samples", rule.name))
+    return tuple(sorted(found, key=lambda finding: KINDS.index(finding.kind)))
+
+
+def most_serious(findings: Iterable[Sequence[Finding]]) -> str:
+    """The kind of the most serious finding of several rules."""
+    kinds = [found[0].kind for found in findings if found]
+    return min(kinds, key=KINDS.index) if kinds else NO_SAMPLES
+
+
+def summarize(findings: Mapping[str, Sequence[Finding]]) -> str:
+    """The most serious finding of several rules in one sentence, with the name of its rule if there are several."""
+    worst = most_serious(findings.values())
+    named = [(name, found[0]) for name, found in findings.items() if found and found[0].kind == worst]
+    if not named:
+        return "no rule"
+    name, finding = named[0]
+    if len(findings) == 1:
+        return finding.sentence
+    others = f" ({len(named)} of {len(findings)} rules: {worst})" if len(named) > 1 else ""
+    return f"{name}: {finding.sentence}{others}"
+
+
+def percent(fraction: float | None) -> str:
+    """``"97.5 %"``; a dash where there is nothing to divide by."""
+    if fraction is None:
+        return "-"
+    return f"{100 * fraction:.1f} %"
+
+
+def class_name(label: int, class_names: Sequence[str] | None) -> str:
+    """``"class 6"``, or the name of the class."""
+    known = class_names is not None and 0 <= label < len(class_names)
+    return f"class {class_names[label] if class_names is not None and known else label}"
+
+
+def _find_violation(rule: RuleReport, class_names: Sequence[str] | None) -> Iterable[Finding]:
+    violated = rule.violated or 0.0
+    label, worst = max(((label, part.violated or 0.0) for label, part in rule.classes.items()), key=_second, default=(0, 0.0))
+    if violated <= MUCH_VIOLATED and worst <= CLASS_VIOLATED:
+        return
+    sentence = f"violated on {percent(violated)} of the samples"
+    if worst > violated:
+        sentence += f", and on {percent(worst)} of {class_name(label, class_names)}"
+    conjunction = next((part for part in rule.connectives if part.kind == "and" and part.total), None)
+    if conjunction is not None:
+        weakest = min(conjunction.operands, key=lambda operand: operand.holds or 0.0)
+        sentence += f"; the part that fails most is {weakest.text}, on {percent(1.0 - (weakest.holds or 0.0))}"
+    yield Finding(VIOLATED, sentence, rule.name)
+
+
+def _second(pair: tuple[int, float]) -> float:
+    return pair[1]
+
+
+def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequence[str] | None) -> Iterable[Finding]:
+    if part.none is None:
+        return
+    held = 1.0 - part.none
+    antecedent = part.antecedent
+    if antecedent is not None and antecedent.holds is not None:
+        shares = _class_antecedents(part, rule)
+        if antecedent.holds < NEVER and max(shares.values(), default=0.0) < SELDOM:
+            yield Finding(VACUOUS, _describe_vacuous(part, rule, class_names), part.path)
+        elif (antecedent.kept or 0.0) > 1.0 - MUCH_VIOLATED:
+            sentence = (
+                f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}, and for "
+                f"{percent(antecedent.kept)} of these {part.operands[1].text} holds"
+            )
+            yield Finding(IN_KIND, sentence, part.path)
+        return
+    for operand in part.operands:
+        if held and (operand.alone or 0.0) > EVERY * held:
+            sentence = (
+                f"the branch {operand.text} alone satisfies {percent((operand.alone or 0.0) / held)} of the {part.counted} that "
+                f"satisfy {part.text}; this may be rightly so, which only a baseline can tell"
+            )
+            yield Finding(ONE_BRANCH, sentence, part.path)
+
+
+def _describe_vacuous(part: ConnectiveReport, rule: RuleReport, class_names: Sequence[str] | None) -> str:
+    antecedent = part.antecedent
+    assert antecedent is not None
+    sentence = f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}"
+    shares = _class_antecedents(part, rule)
+    if shares:
+        label = max(shares, key=shares.__getitem__)
+        most = f" (at most {percent(shares[label])} of any class, in {class_name(label, class_names)})"
+        sentence += most if shares[label] else ", in every class"
+    return f"{sentence}, so the rule asks for almost nothing; whether it was switched off only a baseline can tell"
+
+
+def _class_antecedents(part: ConnectiveReport, rule: RuleReport) -> dict[int, float]:
+    """How often the antecedent of a connective is true in each class."""
+    return {
+        label: inner.antecedent.holds or 0.0
+        for label, report in rule.classes.items()
+        for inner in report.connectives
+        if inner.path == part.path and inner.antecedent is not None
+    }
+
+
+def _judge_weights(part: ConnectiveReport) -> Iterable[Finding]:
+    if part.weights is None or part.weights.entropy is None:
+        return
+    if part.weights.entropy > UNIFORM:
+        yield Finding(FROZEN, f"the dual weights of {part.text} are still equal: they have chosen nothing", part.path)
+    elif part.weights.agreement is not None and part.weights.agreement < HALF:
+        sentence = f"where the duals of {part.text} chose, the chosen branch holds on only {percent(part.weights.agreement)}"
+        yield Finding(DISAGREE, sentence, part.path)

@@ -1,0 +1,28 @@
+"""The page on diagnosis is true: its statements give the output that it shows, and its table of verdicts is complete."""
+
+import doctest
+import re
+from pathlib import Path
+
+from dualogic.diagnosis import verdict
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "diagnosis.md"
+
+
+def test_statements_give_the_output_shown():
+    result = doctest.testfile(str(PAGE), module_relative=False)
+    assert result.attempted >= 15
+    assert result.failed == 0
+
+
+def test_every_verdict_is_listed_with_its_thresholds():
+    table = PAGE.read_text().partition("## Verdicts")[2]
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, flags=re.MULTILINE)[1:]
+    assert tuple(kind for kind, _ in rows) == verdict.KINDS
+    meaning = dict(rows)
+    assert f"{100 * verdict.MUCH_VIOLATED:.0f} %" in meaning[verdict.VIOLATED]
+    assert f"{100 * verdict.CLASS_VIOLATED:.0f} %" in meaning[verdict.VIOLATED]
+    assert f"{100 * verdict.NEVER:.0f} %" in meaning[verdict.VACUOUS]
+    assert f"{100 * verdict.SELDOM:.0f} %" in meaning[verdict.VACUOUS]
+    assert f"{100 * verdict.EVERY:.0f} %" in meaning[verdict.ONE_BRANCH]
+    assert f"{100 * verdict.UNIFORM:.1f} %" in meaning[verdict.FROZEN]
