@@ -228,3 +228,9 @@ def test_an_implication_keeps_its_antecedent_apart():
     ]
     (part,) = outline("r", ~Implication(dl.boolean("a"), dl.boolean("b")))
     assert (part.kind, part.operands) == ("and", ("a", "~b"))
+
+
+def test_evidence_markers_are_looked_through():
+    a, b = dl.boolean("a"), dl.boolean("b")
+    (part,) = outline("r", dl.evidence(dl.evidence(a) >> b))
+    assert (part.path, part.kind, part.antecedent, part.operands) == ("r", "implies", "a", ("~a", "b"))

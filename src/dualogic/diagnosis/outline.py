@@ -15,6 +15,7 @@ from dualogic.formula.connective import (
     Level,
     Quantifier,
 )
+from dualogic.formula.evidence import Evidence
 from dualogic.normalize.nnf import to_nnf
 
 CHOICES = ("or", "implies")
@@ -100,11 +101,11 @@ def _descend(node: Formula, positive: bool, path: str, counted: str, found: list
 
 
 def _strip(node: Any, positive: bool) -> tuple[Formula, bool]:
-    """Without negations, levels and chains of one, none of which has a path of its own."""
+    """Without negations, levels, evidence markers and chains of one, none of which has a path of its own."""
     while True:
         if isinstance(node, Complement):
             node, positive = node.operand, not positive
-        elif isinstance(node, Level):
+        elif isinstance(node, (Level, Evidence)):
             node = node.operand
         elif isinstance(node, Junction) and len(node.operands) == 1:
             node = node.operands[0]
