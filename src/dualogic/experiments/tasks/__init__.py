@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dualogic.experiments.tasks.digits import Digits, DigitsMixed
+from dualogic.experiments.tasks.paths import Paths
 from dualogic.experiments.tasks.task import Column, Problem, Task
 from dualogic.experiments.tasks.transfer import Transfer
 
@@ -11,8 +12,9 @@ TASKS: dict[str, type[Task]] = {
     for task in (
         Digits,
         DigitsMixed,
+        Paths,
         Transfer,
     )
 }
 
-__all__ = ["TASKS", "Column", "Digits", "DigitsMixed", "Problem", "Task", "Transfer"]
+__all__ = ["TASKS", "Column", "Digits", "DigitsMixed", "Paths", "Problem", "Task", "Transfer"]

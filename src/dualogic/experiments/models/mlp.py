@@ -1,0 +1,27 @@
+"""Fully connected networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+
+def mlp(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
+    """Linear layers with ReLU after each, the last one too: what is predicted is never negative.
+
+    Args:
+        inputs: numbers per sample; further axes of a sample are flattened first.
+        hidden: the width of each hidden layer.
+        outputs: numbers predicted.
+
+    Example:
+        >>> import torch
+        >>> network = mlp(6, (8, 8), 3)
+        >>> network(torch.ones(4, 2, 3)).shape, bool((network(torch.randn(4, 6)) >= 0).all())
+        (torch.Size([4, 3]), True)
+    """
+    layers: list[nn.Module] = [nn.Flatten()]
+    for before, after in zip((inputs, *hidden), (*hidden, outputs)):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers)
