@@ -23,6 +23,7 @@ from dualogic.formula.symbol import categorical, mask, var
 from dualogic.formula.term import constant
 from dualogic.formula.text.parsing import parse
 from dualogic.formula.text.rule_set import RuleSet, load_rules, parse_rules
+from dualogic.lint import Finding, lint
 from dualogic.logic_loss import LogicLoss
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "And",
     "AtMost",
     "ExactlyOne",
+    "Finding",
     "Formula",
     "Iff",
     "Implies",
@@ -58,6 +60,7 @@ __all__ = [
     "gt",
     "le",
     "level",
+    "lint",
     "load_rules",
     "lt",
     "mask",

@@ -1,0 +1,121 @@
+"""``dl.lint``."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dualogic.arguments import as_number, check_rules
+from dualogic.errors import MissingExtraError, OptionError, SymbolError
+from dualogic.formula.connective import Formula
+from dualogic.formula.inspect import SYMBOLS, collect_symbols
+from dualogic.formula.node import walk
+from dualogic.formula.shape import max_shape
+from dualogic.formula.symbol import Variable
+from dualogic.formula.term import Constant, Number
+from dualogic.lint.finding import SEVERITIES, Finding, found
+
+TIMEOUT = 3.0
+GROUND_LIMIT = 100_000
+
+
+def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float = TIMEOUT) -> list[Finding]:
+    """Find what is wrong with rules before a network is trained with them.
+
+    A z3 solver looks for rules that cannot hold, clash, or say nothing, and for parts of them that can never hold; the cost is
+    compared with the distance to the nearest output that satisfies the rule (Theorem 2), and its gradient at equal weights
+    is looked at. A sound rule set gives nothing above ``"info"``. See ``docs/lint.md``.
+
+    Args:
+        rules: a formula, a mapping from names to formulas, or the rules of a file (``dl.load_rules``).
+        ranges: for real-valued symbols by name, ``(low, high)``; ``None`` is an open end. Beside those of the rule file.
+        timeout: seconds for each question to the solver; what takes longer is reported as ``"unknown"``.
+
+    Returns:
+        Findings, the gravest first.
+
+    Raises:
+        MissingExtraError: without z3 (``pip install 'dualogic[lint]'``).
+
+    Example:
+        >>> import dualogic as dl
+        >>> v = dl.var("v")
+        >>> for finding in dl.lint({"low": v <= 0.5, "high": v >= 0.7, "both": (v <= 2) | (v >= 3)}):
+        ...     print(finding)
+        error: rules 'low' and 'high' cannot hold together [conflict]
+        >>> for finding in dl.lint((v <= 0.5) | (v >= 2), ranges={"v": (0, 1)}):
+        ...     print(finding)
+        warning: rule 'rule': the alternative `v >= 2` can never hold [dead-branch]
+    """
+    named = check_rules(rules)
+    limits = {**check_ranges(named, getattr(rules, "ranges", {}), strict=False), **check_ranges(named, ranges or {})}
+    seconds = as_number(timeout, "timeout")
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise OptionError(f"timeout must be a number of seconds above 0; got {timeout!r}")
+    if importlib.util.find_spec("z3") is None:
+        raise MissingExtraError("dl.lint needs z3, which is not installed; type: pip install 'dualogic[lint]'")
+    findings = _check(named, limits, seconds)
+    return sorted(findings, key=lambda finding: -SEVERITIES.index(finding.severity))
+
+
+def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, float | None]], timeout: float) -> list[Finding]:
+    from dualogic.lint.logic import LogicCheck
+    from dualogic.lint.prover import Prover
+    from dualogic.lint.world import World
+
+    size = ground_size(rules)
+    if size > GROUND_LIMIT:
+        message = f"nothing was checked: written out, the rules have {size:,} parts, more than {GROUND_LIMIT:,}"
+        return [found("unknown", tuple(rules), message)]
+    world = World(rules.values(), ranges)
+    findings = LogicCheck(rules, world, Prover(world, timeout)).run()
+    for name, formula in rules.items():
+        terms = [f"`{node.brief()}`" for node in walk(formula) if id(node) in world.opaque]
+        if terms:
+            what = "a free number" if len(terms) == 1 else "free numbers"
+            findings.append(found("opaque", (name,), f"rule {name!r}: the solver takes {', '.join(terms)} for {what}"))
+    return findings
+
+
+def ground_size(rules: Mapping[str, Formula]) -> int:
+    """How many formulas and terms the rules have once their axes are written out.
+
+    Example:
+        >>> import dualogic as dl
+        >>> ground_size({"r": (dl.var("x", 10) <= 1).all()})
+        11
+    """
+    leaves = (*SYMBOLS, Number, Constant)
+    parts = [node for node in walk(*rules.values()) if hasattr(node, "shape") and not isinstance(node, leaves)]
+    return sum(math.prod(max_shape(node.shape)) for node in parts)
+
+
+def check_ranges(
+    rules: Mapping[str, Formula], ranges: Mapping[str, Any], strict: bool = True
+) -> dict[str, tuple[float | None, float | None]]:
+    """The ranges as pairs of numbers or ``None``; ``strict`` refuses names that no rule uses.
+
+    Example:
+        >>> import dualogic as dl
+        >>> check_ranges({"r": dl.var("v") <= 1}, {"v": (0, None)})
+        {'v': (0.0, None)}
+    """
+    symbols = collect_symbols(walk(*rules.values()))
+    checked: dict[str, tuple[float | None, float | None]] = {}
+    for name, limits in ranges.items():
+        if name not in symbols:
+            if not strict:
+                continue
+            raise SymbolError(f"ranges names {name!r}, which is no symbol of the rules; they have {', '.join(symbols)}")
+        if not isinstance(symbols[name], Variable):
+            raise SymbolError(f"ranges gives limits for {name!r}, but only a variable made by dl.var has numbers to limit")
+        if not isinstance(limits, (tuple, list)) or len(limits) != 2:
+            raise OptionError(f"the range of {name!r} must be a pair (low, high); got {limits!r}")
+        low, high = (None if limit is None else as_number(limit, f"a limit of {name!r}") for limit in limits)
+        low, high = (None if limit is None or math.isinf(limit) else limit for limit in (low, high))
+        if low is not None and high is not None and not low <= high:
+            raise OptionError(f"the range of {name!r} is empty: {limits!r}")
+        checked[name] = (low, high)
+    return checked

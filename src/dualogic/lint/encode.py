@@ -1,0 +1,176 @@
+"""Formulas as propositions over the solver's variables, with negations pushed down to the atoms.
+
+Whether a formula must hold or must fail is encoded apart (``positive``), because a class atom and its negation are not
+complements where probabilities tie; see :meth:`~dualogic.lint.world.World.has_class`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import z3
+
+from dualogic.compile.grounding import fit
+from dualogic.formula.atom import NEGATED, BooleanExpression, ClassEqual, ClassIn, Comparison
+from dualogic.formula.connective import (
+    Cardinality,
+    Complement,
+    Equivalence,
+    Formula,
+    Implication,
+    Junction,
+    Level,
+    Quantifier,
+)
+from dualogic.formula.node import children, walk
+from dualogic.formula.symbol import MaskComplement, MaskExpression, MaskJunction
+from dualogic.lint.terms import TermEncoder, choose, locate, positions
+from dualogic.lint.world import Entry, World
+
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<=": lambda left, right: left <= right,
+    "<": lambda left, right: left < right,
+    ">=": lambda left, right: left >= right,
+    ">": lambda left, right: left > right,
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+}
+
+
+class Encoder:
+    """Writes formulas out, each node once for each position of its axes and each sign.
+
+    Args:
+        world: the variables.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.terms = TermEncoder(world)
+        self.done: dict[tuple[int, Entry, bool], Any] = {}
+        self.dropped: Formula | None = None
+
+    def formula(self, node: Formula, position: Entry = (), positive: bool = True) -> Any:
+        """That the formula holds (or fails) at a position of its axes."""
+        if node is self.dropped:
+            return z3.BoolVal(True)
+        key = (id(node), position, positive)
+        if key not in self.done:
+            self.done[key] = self._formula(node, position, positive)
+        return self.done[key]
+
+    def without(self, formula: Formula, dropped: Formula) -> Any:
+        """That ``formula`` holds, with nothing asked of one part of it."""
+        above = _ancestors(formula, dropped)
+        kept = self.done
+        self.done = {key: value for key, value in kept.items() if key[0] not in above}
+        self.dropped = dropped
+        try:
+            return self.formula(formula)
+        finally:
+            self.done, self.dropped = kept, None
+
+    def below(self, node: Any, position: Entry, positive: bool = True) -> Any:
+        """As :meth:`formula`, for a part that is broadcast to ``position``."""
+        return self.formula(node, fit(position, node.shape), positive)
+
+    def mask(self, node: MaskExpression, position: Entry) -> Any:
+        """Whether a mask leaves a position in."""
+        position = fit(position, node.shape)
+        if isinstance(node, MaskComplement):
+            return z3.Not(self.mask(node.operand, position))
+        if isinstance(node, MaskJunction):
+            sides = [self.mask(side, position) for side in (node.left, node.right)]
+            return z3.And(sides) if node.operation == "&" else z3.Or(sides)
+        operand = getattr(node, "operand", None)
+        if isinstance(operand, (MaskComplement, MaskJunction)):
+            found = locate(node.items, position, operand.shape, self.world)  # type: ignore[attr-defined]
+            return choose(found, lambda entry: self.mask(operand, entry))
+        return self.terms.entry(node, position, self.world.truth)
+
+    def conditions(self, node: Quantifier, position: Entry) -> list[Any]:
+        """Under which conditions a quantifier looks at a position of its operand."""
+        found = self.terms.existence(node.operand.shape, node.dims, position)
+        return found if node.where is None else [*found, self.mask(node.where, position)]
+
+    def _formula(self, node: Formula, position: Entry, positive: bool) -> Any:
+        if isinstance(node, Comparison):
+            left, right = (self.terms.term(side, fit(position, side.shape)) for side in (node.left, node.right))
+            return COMPARE[node.operation if positive else NEGATED[node.operation]](left, right)
+        if isinstance(node, ClassIn):
+            return self.terms.entry(
+                node.operand, position, lambda name, entry: self.world.has_class(name, entry, node.classes, positive)
+            )
+        if isinstance(node, BooleanExpression):
+            value = self.terms.entry(node, position, self.world.truth)
+            return value if positive else z3.Not(value)
+        if isinstance(node, ClassEqual):
+            return self._same_class(node, position, positive)
+        if isinstance(node, Complement):
+            return self.below(node.operand, position, not positive)
+        if isinstance(node, Level):
+            return self.below(node.operand, position, positive)
+        if isinstance(node, Junction):
+            parts = [self.below(operand, position, positive) for operand in node.operands]
+            return z3.And(parts) if (node.operation == "&") == positive else z3.Or(parts)
+        if isinstance(node, Implication):
+            parts = [self.below(node.antecedent, position, not positive), self.below(node.consequent, position, positive)]
+            return z3.Or(parts) if positive else z3.And(parts)
+        if isinstance(node, Equivalence):
+            first, second = ([self.below(side, position, sign) for sign in (True, False)] for side in (node.left, node.right))
+            if positive == node.negated:
+                first.reverse()
+            return z3.And(z3.Or(first[1], second[0]), z3.Or(first[0], second[1]))
+        if isinstance(node, Cardinality):
+            return self._count(node, position, positive)
+        assert isinstance(node, Quantifier)
+        return self._quantifier(node, position, positive)
+
+    def _same_class(self, node: ClassEqual, position: Entry, positive: bool) -> Any:
+        def has(side: Any, label: int) -> Any:
+            place = fit(position, side.shape)
+            return self.terms.entry(side, place, lambda name, entry: self.world.has_class(name, entry, (label,), positive))
+
+        pairs = [[has(side, label) for side in (node.left, node.right)] for label in range(node.left.symbol.size)]
+        return z3.Or([z3.And(pair) for pair in pairs]) if positive else z3.And([z3.Or(pair) for pair in pairs])
+
+    def _count(self, node: Cardinality, position: Entry, positive: bool) -> Any:
+        holding = [self.below(operand, position, True) for operand in node.operands]
+        failing = [self.below(operand, position, False) for operand in node.operands]
+        if positive:
+            few = z3.AtLeast(*failing, len(failing) - node.bound)
+            return z3.And(z3.Or(holding), few) if node.exact else few
+        many = z3.AtLeast(*holding, node.bound + 1)
+        return z3.Or(z3.And(failing), many) if node.exact else many
+
+    def _quantifier(self, node: Quantifier, position: Entry, positive: bool) -> Any:
+        universal = (node.operation == "all") == positive
+        parts = []
+        for inner in positions(node.operand.shape, node.dims, position):
+            body, conditions = self.formula(node.operand, inner, positive), self.conditions(node, inner)
+            if conditions:
+                body = z3.Implies(z3.And(conditions), body) if universal else z3.And(*conditions, body)
+            parts.append(body)
+        return z3.And(parts) if universal else z3.Or(parts)
+
+    def nothing_empty(self, formulas: list[Formula]) -> list[Any]:
+        """That every ``where=`` leaves something in."""
+        wheres = {id(node): node for node in walk(*formulas) if isinstance(node, Quantifier) and node.where is not None}.values()
+        return [
+            z3.Or(
+                [
+                    z3.And(self.conditions(node, inner))
+                    for inner in positions(node.operand.shape, tuple(range(len(node.operand.shape))), ())
+                ]
+            )
+            for node in wheres
+        ]
+
+
+def _ancestors(formula: Formula, part: Formula) -> set[int]:
+    above = {id(part)}
+    for node in walk(formula):
+        if any(id(child) in above for child in children(node)):
+            above.add(id(node))
+    return above

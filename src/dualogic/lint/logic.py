@@ -1,0 +1,272 @@
+"""The logical questions: can a rule hold, can it fail, can all of its parts hold, and what do the others leave of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import z3
+
+from dualogic.formula.connective import Formula, Implication, Junction, Level, Quantifier
+from dualogic.lint.encode import Encoder
+from dualogic.lint.finding import Finding, found
+from dualogic.lint.prover import Answer, Prover
+from dualogic.lint.sites import Site, find_sites
+from dualogic.lint.world import World
+
+
+class LogicCheck:
+    """Asks the solver about a rule set.
+
+    What can never hold is asked at the full length of ragged axes and with masks that leave something in, because an empty
+    axis satisfies everything; what always holds is asked for all lengths and masks.
+
+    Args:
+        rules: formulas by name.
+        world: what is known about their symbols.
+        prover: the solver.
+    """
+
+    def __init__(self, rules: Mapping[str, Formula], world: World, prover: Prover) -> None:
+        self.rules = dict(rules)
+        self.world = world
+        self.prover = prover
+        self.encoder = Encoder(world)
+        self.findings: list[Finding] = []
+        self.unanswered: dict[tuple[str, ...], list[str]] = {}
+        self.holds = {name: prover.name(self.encoder.formula(formula)) for name, formula in self.rules.items()}
+        self.owner = {literal.get_id(): name for name, literal in self.holds.items()}
+        occupied = self.encoder.nothing_empty(list(self.rules.values()))
+        self.occupied = prover.name(z3.And(occupied))
+        if prover.ask([self.occupied]).verdict == "unsat":
+            self.occupied = prover.name(z3.BoolVal(True))
+        self.full = prover.name(z3.And(world.full_length()))
+
+    def run(self) -> list[Finding]:
+        """All findings about satisfaction."""
+        possible = [name for name in self.rules if self._can_hold(name)]
+        consistent = self._conflicts(possible)
+        dead = self._dead_sites(possible, consistent)
+        for name in possible:
+            self._redundant(name, consistent, dead.get(name, []))
+        for name, sites in dead.items():
+            self.findings += [self._dead_finding(name, item) for item in sites]
+        for names, questions in self.unanswered.items():
+            asked = "; ".join(dict.fromkeys(questions))
+            message = f"{_rules(list(names))}: no answer within the time limit to {asked}"
+            self.findings.append(found("unknown", names, message))
+        return self.findings
+
+    def _ask(self, names: tuple[str, ...], question: str, assumptions: Sequence[Any], *propositions: Any) -> Answer:
+        answer = self.prover.ask(assumptions, *propositions)
+        if answer.verdict == "unknown":
+            self.unanswered.setdefault(names, []).append(question)
+        return answer
+
+    def _witness(self, assumptions: Sequence[Any]) -> dict[str, Any]:
+        answer = self.prover.ask([self.full, self.occupied, *assumptions])
+        return self.world.witness(answer.model) if answer.verdict == "sat" else {}
+
+    # Rules that cannot hold
+
+    def _can_hold(self, name: str) -> bool:
+        answer = self._ask((name,), "whether it can hold", [self.full, self.occupied, self.holds[name]])
+        if answer.verdict != "unsat":
+            return True
+        shorter = self.prover.ask([self.occupied, self.holds[name]]).verdict != "unsat"
+        where = f" when {self.world.describe_lengths()}" if shorter else ""
+        parts = {literal.get_id(): (literal, part) for part in _conjuncts(self.rules[name]) for literal in [self._part(part)]}
+        fixed = [self.full, self.occupied]
+        core = self.prover.minimise([literal for literal, _ in parts.values()], fixed)
+        texts = [f"`{parts[literal.get_id()][1].brief()}`" for literal in core]
+        if len(texts) > 1:
+            message = f"rule {name!r} cannot hold{where}: {_listed(texts)} exclude each other"
+        else:
+            message = f"rule {name!r} cannot hold{where}: nothing satisfies {texts[0] if texts else self.rules[name].brief()}"
+        finding = found("unsatisfiable", (name,), message, self._witness(core[:-1]))
+        self.findings.append(dataclasses.replace(finding, severity="warning") if shorter else finding)
+        return False
+
+    def _part(self, part: Formula) -> Any:
+        return self.prover.name(self.encoder.formula(part))
+
+    def _conflicts(self, names: list[str]) -> list[str]:
+        """Report minimal sets of rules that exclude each other; the rules that are in none of them."""
+        rest = list(names)
+        clashing: list[str] = []
+        while True:
+            core = self._clash(rest, [])
+            if not core:
+                break
+            clashing += core
+            rest = [name for name in rest if name not in core]
+        for name in clashing:
+            # With a rule that is in a conflict already, another one may clash too.
+            self._clash(rest, [name])
+        return rest
+
+    def _clash(self, names: list[str], fixed: list[str]) -> list[str]:
+        if len(names) + len(fixed) < 2:
+            return []
+        base = [self.full, self.occupied]
+        together = (*fixed, *names)
+        answer = self._ask(together, "whether they can hold together", [*base, *(self.holds[name] for name in together)])
+        if answer.verdict != "unsat":
+            return []
+        known = [literal for literal in answer.core if literal.get_id() in self.owner]
+        core = self.prover.minimise(known, base)
+        involved = sorted((self.owner[literal.get_id()] for literal in core), key=list(self.rules).index)
+        texts = [f"{name!r}" for name in involved]
+        witness = self._witness([self.holds[name] for name in involved[:-1]])
+        fewer = "" if len(involved) == 2 else ", although any of them may be left out and the others can"
+        message = f"rules {_listed(texts)} cannot hold together{fewer}"
+        self.findings.append(found("conflict", tuple(involved), message, witness))
+        return involved
+
+    # Rules that say nothing
+
+    def _redundant(self, name: str, consistent: list[str], dead: list[DeadSite]) -> None:
+        if any(item.site.role == "antecedent" and item.site.node is _core_of(self.rules[name]) for item in dead):
+            return  # that its antecedent never holds says more than that it always does
+        fails = self.encoder.formula(self.rules[name], (), False)
+        answer = self._ask((name,), "whether it can fail", [], fails)
+        if answer.verdict == "unsat":
+            message = f"rule {name!r} always holds, so it teaches nothing"
+            self.findings.append(found("tautology", (name,), message, self._witness([self.holds[name]])))
+            return
+        others = [other for other in consistent if other != name]
+        if not others:
+            return
+        answer = self._ask((name,), "whether it follows from the others", [self.holds[other] for other in others], fails)
+        if answer.verdict != "unsat":
+            return
+        core = self.prover.minimise(answer.core, [], fails)
+        sources = sorted((self.owner[literal.get_id()] for literal in core), key=list(self.rules).index)
+        if len(sources) == 1 and self._follows(sources[0], name):
+            message = f"rule {name!r} says the same as rule {sources[0]!r}"
+        else:
+            message = f"rule {name!r} follows from {_rules(sources)}, so it adds nothing"
+        witness = self._witness([self.holds[other] for other in (*sources, name)])
+        self.findings.append(found("implied", (name, *sources), message, witness))
+
+    def _follows(self, name: str, source: str) -> bool:
+        fails = self.encoder.formula(self.rules[name], (), False)
+        return self.prover.ask([self.holds[source]], fails).verdict == "unsat"
+
+    # Parts that cannot hold
+
+    def _dead_sites(self, names: list[str], consistent: list[str]) -> dict[str, list[DeadSite]]:
+        sites = {name: find_sites(self.rules[name], self.encoder) for name in names}
+        alive: set[int] = set()
+        dead: dict[str, list[DeadSite]] = {}
+        model = self.prover.ask([self.full, self.occupied, *(self.holds[name] for name in consistent)]).model
+        self._mark(model, [site for name in consistent for site in sites[name]], alive)
+        for name, group in sites.items():
+            others = [other for other in consistent if other != name]
+            context = [self.full, self.occupied, *(self.holds[other] for other in others)]
+            if name not in consistent and self.prover.ask([*context, self.holds[name]]).verdict == "unsat":
+                context, others = [self.full, self.occupied], []
+            for dropped in {id(site.dropped): site.dropped for site in group}.values():
+                waiting = [site for site in group if site.dropped is dropped and id(site) not in alive]
+                if waiting:
+                    own = self.holds[name] if dropped is None else self._remainder(name, dropped)
+                    dead.setdefault(name, []).extend(self._sift(name, waiting, own, context, others, alive))
+            gone = {id(item.site) for item in dead.get(name, [])}
+            if gone:
+                dead[name] = [item for item in dead[name] if not gone & set(item.site.around)]
+        return dead
+
+    def _remainder(self, name: str, dropped: Formula) -> Any:
+        return self.prover.name(self.encoder.without(self.rules[name], dropped))
+
+    def _sift(
+        self, name: str, waiting: list[Site], own: Any, context: list[Any], others: list[str], alive: set[int]
+    ) -> list[DeadSite]:
+        """Those of the waiting sites that can never hold; many are cleared by each answer."""
+        question = "whether all of its parts can hold"
+        wanted = max(1, len(waiting) // 2)
+        while waiting:
+            # As many at once as possible: one answer then clears many of them.
+            wanted = min(wanted, len(waiting))
+            some = z3.AtLeast(*(site.possible for site in waiting), wanted)
+            answer = self.prover.ask([*context, own], some)
+            if answer.verdict == "sat":
+                self._mark(answer.model, waiting, alive)
+                still = [site for site in waiting if id(site) not in alive]
+                if len(still) == len(waiting):
+                    break  # a model that leaves something open decides nothing
+                waiting = still
+            elif wanted > 1:
+                wanted = max(1, wanted // 4)
+            elif answer.verdict == "unsat":
+                return [self._explain(site, own, others) for site in waiting]
+            else:
+                break
+        verdicts = [(site, self._ask((name,), question, [*context, own], site.possible).verdict) for site in waiting]
+        return [self._explain(site, own, others) for site, verdict in verdicts if verdict == "unsat"]
+
+    @staticmethod
+    def _mark(model: Any, sites: list[Site], alive: set[int]) -> None:
+        if model is None:
+            return
+        for site in sites:
+            if any(z3.is_true(model.eval(part, model_completion=True)) for part in site.holds):
+                alive.add(id(site))
+
+    def _explain(self, site: Site, own: Any, others: list[str]) -> DeadSite:
+        fixed = [self.full, self.occupied]
+        core = self.prover.minimise([*(self.holds[other] for other in others), own], fixed, site.possible)
+        names = [self.owner[literal.get_id()] for literal in core if literal is not own]
+        return DeadSite(site, sorted(names, key=list(self.rules).index), any(literal is own for literal in core))
+
+    def _dead_finding(self, name: str, item: DeadSite) -> Finding:
+        site, operand = item.site, item.site.operand.brief()
+        reasons = [*(["the rest of the rule"] if item.own else []), *([_rules(item.sources)] if item.sources else [])]
+        given = f" beside {' and '.join(reasons)}" if reasons else ""
+        if site.role == "antecedent":
+            kind, message = "vacuous", f"the antecedent `{operand}` can never hold{given}, so nothing follows from it"
+        elif site.role == "consequent":
+            assert isinstance(site.node, Implication)
+            antecedent = site.node.antecedent.brief()
+            kind = "dead-branch"
+            message = (
+                f"the consequent `{operand}` can never hold together with its antecedent{given}: all that the implication "
+                f"asks is that `{antecedent}` fails"
+            )
+        else:
+            kind, message = "dead-branch", f"the alternative `{operand}` can never hold{given}"
+        witness = self._witness([self.holds[name], *(self.holds[source] for source in item.sources)])
+        return found(kind, (name, *item.sources), f"rule {name!r}: {message}", witness)
+
+
+@dataclasses.dataclass(frozen=True)
+class DeadSite:
+    """A site that can never hold, the other rules that are to blame, and whether its own rule is."""
+
+    site: Site
+    sources: list[str]
+    own: bool
+
+
+def _core_of(formula: Formula) -> Formula:
+    """The formula below ``.all()`` and ``level``."""
+    while isinstance(formula, Level) or (isinstance(formula, Quantifier) and formula.operation == "all"):
+        formula = formula.operand
+    return formula
+
+
+def _conjuncts(formula: Formula) -> list[Formula]:
+    if isinstance(formula, Level):
+        return _conjuncts(formula.operand)
+    if isinstance(formula, Junction) and formula.operation == "&":
+        return [part for operand in formula.operands for part in _conjuncts(operand)]
+    return [formula]
+
+
+def _listed(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _rules(names: list[str]) -> str:
+    return f"rule {names[0]!r}" if len(names) == 1 else f"rules {_listed([repr(name) for name in names])}"

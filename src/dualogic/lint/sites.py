@@ -1,0 +1,122 @@
+"""The places of a rule that should be able to hold: alternatives, antecedents and consequents."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import z3
+
+from dualogic.compile.grounding import fit
+from dualogic.formula.connective import (
+    Cardinality,
+    Complement,
+    Equivalence,
+    Formula,
+    Implication,
+    Junction,
+    Level,
+    Quantifier,
+)
+from dualogic.lint.encode import Encoder
+from dualogic.lint.terms import positions
+from dualogic.lint.world import Entry
+
+
+@dataclasses.dataclass
+class Site:
+    """An operand, at all positions of the axes around it.
+
+    Attributes:
+        role: ``"alternative"``, ``"antecedent"`` or ``"consequent"``.
+        node: the connective.
+        operand: the operand itself.
+        dropped: the part of the rule that must be taken as true when the operand is asked about, because it only holds
+            where the operand fails; ``None`` if the whole rule can be kept.
+        around: the sites that it stands inside of.
+        holds: for each position, that the operand holds where it matters.
+    """
+
+    role: str
+    node: Formula
+    operand: Formula
+    dropped: Formula | None
+    around: tuple[int, ...]
+    holds: list[Any] = dataclasses.field(default_factory=list)
+
+    @functools.cached_property
+    def possible(self) -> Any:
+        """That the operand holds somewhere."""
+        return z3.Or(self.holds)
+
+
+def find_sites(formula: Formula, encoder: Encoder) -> list[Site]:
+    """All sites of a rule, outer ones first."""
+    search = _Search(encoder)
+    search.visit(formula, (), (), None, ())
+    return list(search.sites.values())
+
+
+class _Search:
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.sites: dict[tuple[Any, ...], Site] = {}
+
+    def visit(
+        self, node: Formula, position: Entry, path: tuple[Any, ...], dropped: Formula | None, around: tuple[int, ...]
+    ) -> None:
+        """Look for sites in ``node``; ``path`` says when it matters."""
+
+        def enter(part: Formula, site: Site | None, path: tuple[Any, ...] = path, dropped: Formula | None = dropped) -> None:
+            inside = around if site is None else (*around, id(site))
+            self.visit(part, fit(position, part.shape), path, dropped, inside)
+
+        outermost = node if dropped is None else dropped
+        if isinstance(node, Level):
+            enter(node.operand, None)
+        elif isinstance(node, Complement):
+            enter(node.operand, None, dropped=outermost)
+        elif isinstance(node, Junction):
+            for place, operand in enumerate(node.operands):
+                if node.operation == "|":
+                    enter(operand, self._record(node, place, "alternative", operand, position, path, dropped, around))
+                else:
+                    enter(operand, None)
+        elif isinstance(node, Implication):
+            antecedent = self._record(node, 0, "antecedent", node.antecedent, position, path, outermost, around)
+            enter(node.antecedent, antecedent, dropped=outermost)
+            path = (*path, self.encoder.below(node.antecedent, position))
+            around = (*around, id(antecedent))
+            enter(node.consequent, self._record(node, 1, "consequent", node.consequent, position, path, dropped, around), path)
+        elif isinstance(node, Equivalence):
+            for side in (node.left, node.right):
+                enter(side, None, dropped=outermost)
+        elif isinstance(node, Cardinality):
+            for place, operand in enumerate(node.operands):
+                if node.exact:
+                    site = self._record(node, place, "alternative", operand, position, path, dropped, around)
+                    enter(operand, site, dropped=outermost)
+                else:
+                    enter(operand, None, dropped=outermost)
+        elif isinstance(node, Quantifier):
+            for inner in positions(node.operand.shape, node.dims, position):
+                conditions = self.encoder.conditions(node, inner)
+                self.visit(node.operand, inner, (*path, *conditions), dropped, around)
+
+    def _record(
+        self,
+        node: Formula,
+        place: int,
+        role: str,
+        operand: Formula,
+        position: Entry,
+        path: tuple[Any, ...],
+        dropped: Formula | None,
+        around: tuple[int, ...],
+    ) -> Site:
+        key = (id(node), place, id(dropped), around)
+        if key not in self.sites:
+            self.sites[key] = Site(role, node, operand, dropped, around)
+        self.sites[key].holds.append(z3.And(*path, self.encoder.below(operand, position)))
+        return self.sites[key]

@@ -1,0 +1,208 @@
+"""What the solver knows about the symbols of a rule set, and how its models read in the user's terms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import z3
+
+from dualogic.compile.binding import required_lengths
+from dualogic.formula.atom import Boolean
+from dualogic.formula.connective import Formula
+from dualogic.formula.inspect import collect_symbols
+from dualogic.formula.node import walk
+from dualogic.formula.shape import Ragged, max_shape
+from dualogic.formula.symbol import Categorical, Mask, Probabilities, Variable
+
+Entry = tuple[int, ...]
+"""A position within the axes of a symbol, at their largest sizes."""
+Range = tuple[Any, Any]
+
+
+def exact(value: float) -> Fraction:
+    """The number as it was written: 0.1 is a tenth, not the double nearest to it."""
+    return Fraction(repr(float(value)))
+
+
+def constant(value: Fraction) -> Any:
+    """A number for the solver."""
+    return z3.Q(value.numerator, value.denominator)
+
+
+class World:
+    """Solver variables for the entries of symbols, made when first asked for, with what is known about them.
+
+    A class is one of its classes. Where a rule also reads the class probabilities as numbers, they lie in [0, 1], sum to 1,
+    and the class is a most probable one.
+
+    Args:
+        formulas: the rules; which of their symbols are read as numbers decides what must be modelled.
+        ranges: ``(low, high)`` for variables by name; ``None`` for an open end.
+
+    Attributes:
+        axioms: what always holds; grows as variables are made.
+        opaque: the ids of the terms that became free variables.
+    """
+
+    def __init__(self, formulas: Iterable[Formula], ranges: Mapping[str, Range]) -> None:
+        nodes = walk(*formulas)
+        self.symbols = collect_symbols(nodes)
+        self.ranges = ranges
+        self.axioms: list[Any] = []
+        self.opaque: set[int] = set()
+        self._numeric = {node.operand.symbol.name for node in nodes if isinstance(node, Probabilities)}
+        self._required = {name: length for name, (length, _) in required_lengths(nodes).items()}
+        self._axes = {
+            size.axis.name: size.axis.max
+            for symbol in self.symbols.values()
+            for size in symbol.shape  # type: ignore[attr-defined]
+            if isinstance(size, Ragged)
+        }
+        self._made: dict[Any, Any] = {}
+        self._count = itertools.count()
+
+    def fresh(self, sort: Any, label: str) -> Any:
+        """A new variable."""
+        return sort(f"{label}!{next(self._count)}")
+
+    def number(self, name: str, entry: Entry) -> Any:
+        """A variable's entry."""
+        key = ("number", name, entry)
+        if key not in self._made:
+            value = self._made[key] = self.fresh(z3.Real, name)
+            low, high = self.ranges.get(name, (None, None))
+            self.axioms += [value >= constant(exact(low))] if low is not None else []
+            self.axioms += [value <= constant(exact(high))] if high is not None else []
+        return self._made[key]
+
+    def truth(self, name: str, entry: Entry) -> Any:
+        """The truth value of an entry of a Boolean or a mask."""
+        key = ("truth", name, entry)
+        if key not in self._made:
+            self._made[key] = self.fresh(z3.Bool, name)
+        return self._made[key]
+
+    def exists(self, axis: str, place: int) -> Any:
+        """Whether a ragged axis has more than ``place`` entries."""
+        if place < self._required.get(axis, 1):
+            return z3.BoolVal(True)
+        key = ("exists", axis, place)
+        if key not in self._made:
+            self._made[key] = self.fresh(z3.Bool, axis)
+            self.axioms.append(z3.Implies(self._made[key], self.exists(axis, place - 1)))
+        return self._made[key]
+
+    def full_length(self) -> list[Any]:
+        """That every ragged axis has its largest length."""
+        return [self.exists(axis, longest - 1) for axis, longest in self._axes.items()]
+
+    def describe_lengths(self) -> str:
+        """``n = 7`` for every ragged axis at its largest length."""
+        return ", ".join(f"{axis} = {longest}" for axis, longest in self._axes.items())
+
+    def probability(self, name: str, entry: Entry, label: int) -> Any:
+        """The probability of a class."""
+        return self._probabilities(name, entry)[0][label]
+
+    def _probabilities(self, name: str, entry: Entry) -> tuple[list[Any], Any]:
+        key = ("probabilities", name, entry)
+        if key not in self._made:
+            symbol = self.symbols[name]
+            assert isinstance(symbol, Categorical)
+            values = [self.fresh(z3.Real, name) for _ in range(symbol.size)]
+            largest = self.fresh(z3.Real, name)
+            self.axioms += [value >= 0 for value in values]
+            self.axioms += [value <= largest for value in values]
+            self.axioms += [z3.Sum(values) == 1, z3.Or([value == largest for value in values])]
+            self._made[key] = (values, largest)
+        return self._made[key]  # type: ignore[no-any-return]
+
+    def classes(self, name: str, entry: Entry) -> list[Any]:
+        """For each class whether it is the one."""
+        key = ("classes", name, entry)
+        if key not in self._made:
+            symbol = self.symbols[name]
+            assert isinstance(symbol, Categorical)
+            chosen = [self.fresh(z3.Bool, name) for _ in range(symbol.size)]
+            self.axioms += [z3.Or(chosen), z3.AtMost(*chosen, 1)]
+            if name in self._numeric:
+                values, largest = self._probabilities(name, entry)
+                self.axioms += [z3.Implies(choice, value == largest) for choice, value in zip(chosen, values)]
+            self._made[key] = chosen
+        return self._made[key]  # type: ignore[no-any-return]
+
+    def has_class(self, name: str, entry: Entry, labels: tuple[int, ...], positive: bool) -> Any:
+        """Whether the class is one of ``labels``, or is not.
+
+        A class that ties with another is not "the" class, as in ``satisfied``; yet every entry has some class, so that
+        "neither 0 nor 1" cannot hold of two classes.
+        """
+        chosen = self.classes(name, entry)
+        inside = z3.Or([chosen[label] for label in labels])
+        if not positive:
+            return z3.Not(inside)
+        if name not in self._numeric:
+            return inside
+        values, largest = self._probabilities(name, entry)
+        return z3.And(inside, *[value < largest for label, value in enumerate(values) if label not in labels])
+
+    def witness(self, model: Any) -> dict[str, Any]:
+        """A model in the user's symbols."""
+        lengths = {
+            axis: sum(z3.is_true(model.eval(self.exists(axis, place), model_completion=True)) for place in range(longest))
+            for axis, longest in self._axes.items()
+        }
+        return {name: self._read(name, symbol, lengths, model) for name, symbol in self.symbols.items()}
+
+    def _read(self, name: str, symbol: Any, lengths: dict[str, int], model: Any) -> Any:
+        sizes = [size if isinstance(size, int) else lengths[size.axis.name] - size.trim for size in symbol.shape]
+
+        def read(prefix: Entry) -> Any:
+            if len(prefix) < len(sizes):
+                return [read((*prefix, place)) for place in range(sizes[len(prefix)])]
+            return self._read_entry(name, symbol, prefix, model)
+
+        return read(())
+
+    def _read_entry(self, name: str, symbol: Any, entry: Entry, model: Any) -> Any:
+        if isinstance(symbol, (Boolean, Mask)):
+            made = self._made.get(("truth", name, entry))
+            return made is not None and z3.is_true(model.eval(made, model_completion=True))
+        if isinstance(symbol, Variable):
+            made = self._made.get(("number", name, entry))
+            return self._default(name) if made is None else as_float(model.eval(made, model_completion=True))
+        labels = list(range(symbol.size)) if symbol.classes is None else list(symbol.classes)
+        if ("probabilities", name, entry) in self._made:
+            numbers = [
+                as_float(model.eval(value, model_completion=True)) for value in self._made["probabilities", name, entry][0]
+            ]
+            return {label: number for label, number in zip(labels, numbers) if number}
+        chosen = self._made.get(("classes", name, entry))
+        if chosen is None:
+            return labels[0]
+        return next(label for label, choice in zip(labels, chosen) if z3.is_true(model.eval(choice, model_completion=True)))
+
+    def _default(self, name: str) -> float:
+        low, high = self.ranges.get(name, (None, None))
+        low, high = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
+        return min(max(0.0, low), high)
+
+    def entries(self, name: str) -> list[Entry]:
+        """All positions within a symbol's axes."""
+        return list(itertools.product(*map(range, max_shape(self.symbols[name].shape))))  # type: ignore[attr-defined]
+
+
+def as_float(value: Any) -> float:
+    """A number of a model.
+
+    Example:
+        >>> as_float(z3.Q(1, 4))
+        0.25
+    """
+    if z3.is_algebraic_value(value):
+        value = value.approx(17)
+    return float(Fraction(value.numerator_as_long(), value.denominator_as_long()))

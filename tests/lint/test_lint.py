@@ -1,0 +1,125 @@
+"""What lint takes, what it says about what it cannot see, and how long it may take."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import dualogic as dl
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "rules").glob("*.rules"))
+
+
+def kinds(findings, above=True):
+    return sorted(finding.kind for finding in findings if finding.severity != "info" or not above)
+
+
+def test_importing_the_package_does_not_import_z3():
+    code = "import sys, dualogic as dl; dl.lint, dl.Finding; print('z3' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_package_and_the_function_share_a_name():
+    import dualogic.lint
+
+    assert callable(dualogic.lint)
+    assert dualogic.lint is dl.lint
+    assert callable(sys.modules["dualogic.lint"])
+    assert sys.modules["dualogic.lint"](dl.boolean("a") & ~dl.boolean("a"))[0].kind == "unsatisfiable"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_tasks_rules_are_sound_and_checked_in_seconds(path):
+    start = time.perf_counter()
+    findings = dl.lint(dl.load_rules(path))
+    assert time.perf_counter() - start < 10
+    assert kinds(findings) == []
+    assert all(finding.kind != "unknown" for finding in findings)
+
+
+def test_a_formula_a_mapping_and_a_rule_set_are_taken():
+    a = dl.boolean("a")
+    for rules in (a & ~a, {"rule": a & ~a}, dl.parse_rules("bool a\nrule rule: a and not a")):
+        (finding,) = dl.lint(rules)
+        assert (finding.kind, finding.severity, finding.rules) == ("unsatisfiable", "error", ("rule",))
+        assert str(finding) == "error: rule 'rule' cannot hold: `a` and `~a` exclude each other [unsatisfiable]"
+    with pytest.raises(TypeError, match="at least one rule"):
+        dl.lint({})
+    with pytest.raises(ValueError, match="still has axes"):
+        dl.lint(dl.var("p", 3) <= 1)
+    with pytest.raises(ValueError, match="declared twice"):
+        dl.lint({"r": dl.var("p", 3).sum() <= 1, "s": dl.var("p") <= 1})
+
+
+def test_ranges():
+    v = dl.var("v", 2)
+    rule = (v <= 3).all()
+    assert kinds(dl.lint(rule)) == []
+    assert kinds(dl.lint(rule, ranges={"v": (0, 1)})) == ["tautology"]
+    assert kinds(dl.lint(rule, ranges={"v": (5, None)})) == ["unsatisfiable"]
+    assert kinds(dl.lint(rule, ranges={"v": (None, 5)})) == []
+    assert dl.lint(rule, ranges={"v": (5, None)})[0].witness["v"][0] >= 5
+    with pytest.raises(ValueError, match="is empty"):
+        dl.lint(rule, ranges={"v": (1, 0)})
+    with pytest.raises(ValueError, match="must be a pair"):
+        dl.lint(rule, ranges={"v": 1})
+    with pytest.raises(ValueError, match="only a variable"):
+        dl.lint(dl.boolean("a"), ranges={"a": (0, 1)})
+    with pytest.raises(ValueError, match="no symbol of the rules"):
+        dl.lint(rule, ranges={"u": (0, 1)})
+
+
+def test_what_the_solver_cannot_see_is_free_and_said_so():
+    v, w = dl.var("v"), dl.var("w")
+    squashed = dl.apply(torch.sigmoid, v, name="sigmoid")
+    findings = dl.lint(squashed <= -1)  # never true, but the solver cannot know
+    assert kinds(findings) == []
+    assert [finding.message for finding in findings if finding.kind == "opaque"] == [
+        "rule 'rule': the solver takes `sigmoid(v)` for a free number"
+    ]
+    assert kinds(dl.lint((squashed <= 0) & (squashed >= 1))) == ["unsatisfiable"]  # the same free number twice
+    assert kinds(dl.lint((2**v <= w) & (w**0.5 <= v) & (v / w <= 1))) == []
+
+
+def test_no_answer_in_time_is_said():
+    v, w, u = dl.var("v"), dl.var("w"), dl.var("u")
+    hard = (v**3 + w**3 + u**3 == 42) & (v * w * u == 5) & (v**2 * w - u**5 + v * u**4 >= 7) & (v**7 - w**6 * u == 3)
+    findings = dl.lint(hard, timeout=0.01)
+    assert kinds(findings) == []
+    unknown = [finding for finding in findings if finding.kind == "unknown"]
+    assert unknown
+    assert unknown[0].severity == "info"
+    assert "whether it can hold" in unknown[0].message
+
+
+def test_rules_too_large_to_write_out_are_said_to_be_unchecked():
+    x = dl.var("x", 400, 400)
+    (finding,) = dl.lint((x <= 1).all())
+    assert (finding.kind, finding.severity) == ("unknown", "info")
+    assert "more than 100,000" in finding.message
+
+
+def test_lengths_of_ragged_axes():
+    n = dl.axis("n", max=5)
+    s, x = dl.categorical("s", 3, shape=(n,)), dl.var("x", n)
+    different = dl.And(*((s[:-gap] != s[gap:]).all() for gap in range(1, 5)))
+    (finding,) = [finding for finding in dl.lint(different) if finding.severity != "info"]
+    assert (finding.kind, finding.severity) == ("unsatisfiable", "warning")  # up to three entries it can hold
+    assert "when n = 5" in finding.message
+    assert kinds(dl.lint((x.sum() <= -1) & (x >= 0).all())) == ["unsatisfiable"]
+    assert kinds(dl.lint((x[-2] > x.max()) | (x[-2] < x.min()))) == ["unsatisfiable"]
+    assert kinds(dl.lint((x[0] <= 0) | (x[-1] > 0))) == []  # with one entry it always holds, with more it may fail
+
+
+def test_a_long_sum_and_many_clauses():
+    x = dl.var("x", 2000)
+    total = x[0]
+    for place in range(1, 2000):
+        total = total + x[place]
+    assert kinds(dl.lint((total <= -1) & (x >= 0).all())) == ["unsatisfiable"]
+    clauses = dl.And(*((x[place] <= 0) | (x[place + 1] >= 1) for place in range(300)))
+    assert kinds(dl.lint(clauses)) == []
