@@ -123,3 +123,11 @@ def test_a_long_sum_and_many_clauses():
     assert kinds(dl.lint((total <= -1) & (x >= 0).all())) == ["unsatisfiable"]
     clauses = dl.And(*((x[place] <= 0) | (x[place + 1] >= 1) for place in range(300)))
     assert kinds(dl.lint(clauses)) == []
+
+
+def test_evidence_means_what_it_marks():
+    a, b = dl.boolean("a"), dl.boolean("b")
+    assert kinds(dl.lint({"r": dl.evidence(a) >> b, "s": ~a})) == ["vacuous"]
+    assert kinds(dl.lint(dl.evidence(a & ~a) >> b)) == ["vacuous"]
+    assert kinds(dl.lint(dl.evidence(a) & ~a)) == ["unsatisfiable"]
+    assert kinds(dl.lint(dl.evidence(a) >> b)) == []

@@ -23,6 +23,7 @@ from dualogic.formula.connective import (
     Level,
     Quantifier,
 )
+from dualogic.formula.evidence import Evidence
 from dualogic.formula.node import children, walk
 from dualogic.formula.symbol import MaskComplement, MaskExpression, MaskJunction
 from dualogic.lint.terms import TermEncoder, choose, locate, positions
@@ -109,7 +110,7 @@ class Encoder:
             return self._same_class(node, position, positive)
         if isinstance(node, Complement):
             return self.below(node.operand, position, not positive)
-        if isinstance(node, Level):
+        if isinstance(node, (Evidence, Level)):
             return self.below(node.operand, position, positive)
         if isinstance(node, Junction):
             parts = [self.below(operand, position, positive) for operand in node.operands]

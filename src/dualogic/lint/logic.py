@@ -9,6 +9,7 @@ from typing import Any
 import z3
 
 from dualogic.formula.connective import Formula, Implication, Junction, Level, Quantifier
+from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
 from dualogic.lint.finding import Finding, found
 from dualogic.lint.prover import Answer, Prover
@@ -251,13 +252,13 @@ class DeadSite:
 
 def _core_of(formula: Formula) -> Formula:
     """The formula below ``.all()`` and ``level``."""
-    while isinstance(formula, Level) or (isinstance(formula, Quantifier) and formula.operation == "all"):
+    while isinstance(formula, (Evidence, Level)) or (isinstance(formula, Quantifier) and formula.operation == "all"):
         formula = formula.operand
     return formula
 
 
 def _conjuncts(formula: Formula) -> list[Formula]:
-    if isinstance(formula, Level):
+    if isinstance(formula, (Evidence, Level)):
         return _conjuncts(formula.operand)
     if isinstance(formula, Junction) and formula.operation == "&":
         return [part for operand in formula.operands for part in _conjuncts(operand)]

@@ -19,6 +19,7 @@ from dualogic.formula.connective import (
     Level,
     Quantifier,
 )
+from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
 from dualogic.lint.terms import positions
 from dualogic.lint.world import Entry
@@ -73,7 +74,7 @@ class _Search:
             self.visit(part, fit(position, part.shape), path, dropped, inside)
 
         outermost = node if dropped is None else dropped
-        if isinstance(node, Level):
+        if isinstance(node, (Evidence, Level)):
             enter(node.operand, None)
         elif isinstance(node, Complement):
             enter(node.operand, None, dropped=outermost)
