@@ -101,3 +101,13 @@ def test_masked_softmax_ignores_what_does_not_exist():
     weights = numerics.masked_softmax(logits, mask, 1)
     assert weights[0].tolist() == pytest.approx([1 / (1 + math.e), 0.0, math.e / (1 + math.e)])
     assert weights[1].tolist() == [0.0, 0.0, 0.0]
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, -2.0, 3.0]), max_size=9))
+def test_product_is_prod_with_its_gradient(values):
+    one = torch.tensor([values], dtype=torch.float64).reshape(1, len(values)).requires_grad_()
+    other = one.detach().clone().requires_grad_()
+    numerics.product(one).sum().backward()
+    other.prod(1).sum().backward()
+    torch.testing.assert_close(numerics.product(one), other.prod(1))
+    torch.testing.assert_close(one.grad, other.grad)

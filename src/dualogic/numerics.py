@@ -127,3 +127,30 @@ def project_to_simplex(point: Tensor, dim: int, mask: Tensor | None = None) -> T
     if mask is not None:
         projected = projected * mask.movedim(dim, -1)
     return projected.movedim(-1, dim)
+
+
+def product(values: Tensor) -> Tensor:
+    """The product along axis 1, by multiplying halves.
+
+    The same as ``values.prod(1)``, whose backward pass looks for zeros and so waits for the device at every step, which also
+    forbids recording it in a CUDA graph.
+
+    Args:
+        values: ``(batch, k, ...)``.
+
+    Returns:
+        ``(batch, ...)``; ones if ``k`` is 0.
+
+    Example:
+        >>> product(torch.tensor([[2.0, 3.0, 4.0]]))
+        tensor([24.])
+    """
+    count = values.shape[1]
+    if not count:
+        return values.prod(1)
+    while count > 1:
+        half = count // 2
+        paired = values.narrow(1, 0, half) * values.narrow(1, half, half)
+        values = paired if count == 2 * half else torch.cat([paired, values.narrow(1, count - 1, 1)], dim=1)
+        count = values.shape[1]
+    return values.squeeze(1)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dualogic import numerics
 from dualogic.arguments import check_choice
 from dualogic.compile.atoms import Compare
 from dualogic.compile.binding import Bound
@@ -104,5 +105,5 @@ def add_and_multiply(level: Level, values: Tensor, mask: Tensor | None, extent: 
     if level.operation == "&":
         return (values if mask is None else values.masked_fill(~mask, 0.0)).sum(1)
     if mask is None:
-        return values.prod(1)
-    return torch.where(mask.any(1), values.masked_fill(~mask, 1.0).prod(1), torch.inf)
+        return numerics.product(values)
+    return torch.where(mask.any(1), numerics.product(values.masked_fill(~mask, 1.0)), torch.inf)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from dualogic import numerics
 from dualogic.compile.tree import Level
 from dualogic.methods.truth import TruthMethod
 
@@ -36,5 +37,5 @@ class Product(TruthMethod):
 
     def combine(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         factors = values if level.operation == "&" else 1.0 - values
-        product = (factors if mask is None else factors.masked_fill(~mask, 1.0)).prod(1)
+        product = numerics.product(factors if mask is None else factors.masked_fill(~mask, 1.0))
         return product if level.operation == "&" else 1.0 - product

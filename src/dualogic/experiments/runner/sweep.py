@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from dualogic.errors import DualogicError, MissingDataError, StateError
 from dualogic.experiments.runner.config import Config, Machine
 from dualogic.experiments.runner.folder import RunFolder
 from dualogic.experiments.runner.train import OnEpoch, train
@@ -48,22 +49,37 @@ def run_all(
 
     Returns:
         The folder of each run.
+
+    Raises:
+        StateError: after all runs, if some stopped with an error; those that diverged have a result that says so.
     """
     waiting = [config for config in configs if folder_of(runs, config).result is None]
     for config in configs:
         folder_of(runs, config).open(config)
+    errors: dict[str, BaseException] = {}
     if jobs == 1:
         for config in waiting:
             on_start(config)
-            train(config, machine, folder_of(runs, config), on_epoch)
+            try:
+                train(config, machine, folder_of(runs, config), on_epoch)
+            except MissingDataError:
+                raise
+            except (RuntimeError, DualogicError) as error:
+                errors[str(folder_of(runs, config).path)] = error
             on_end(config)
     else:
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
             futures = {pool.submit(_run, config, machine, runs): config for config in waiting}
             for future in concurrent.futures.as_completed(futures):
-                future.result()
+                error = future.exception()
+                if error is not None:
+                    errors[str(folder_of(runs, futures[future]).path)] = error
                 on_end(futures[future])
+    if errors:
+        first = next(iter(errors.values()))
+        reasons = "; ".join(f"{path}: {str(error).splitlines()[0]}" for path, error in errors.items())
+        raise StateError(f"{len(errors)} of {len(waiting)} runs stopped with an error: {reasons}") from first
     return [folder_of(runs, config).path for config in configs]
 
 

@@ -58,6 +58,8 @@ def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_
 def _train(fabric: Any, config: Config, machine: Machine, folder: RunFolder | None, on_epoch: OnEpoch | None) -> dict[str, Any]:
     # A dictionary, because Fabric brings plain containers back from other processes, and no frozen dataclass.
     devices = [fabric.device] if fabric.device.type == "cuda" else []
+    if devices:
+        torch.set_float32_matmul_precision("high")  # as convolutions have it by default
     with torch.random.fork_rng(devices):
         loop = Loop(fabric, config, machine, folder)
         loop.resume()
