@@ -72,9 +72,9 @@ def run_all(
         with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
             futures = {pool.submit(_run, config, machine, runs): config for config in waiting}
             for future in concurrent.futures.as_completed(futures):
-                error = future.exception()
-                if error is not None:
-                    errors[str(folder_of(runs, futures[future]).path)] = error
+                raised = future.exception()
+                if raised is not None:
+                    errors[str(folder_of(runs, futures[future]).path)] = raised
                 on_end(futures[future])
     if errors:
         first = next(iter(errors.values()))
