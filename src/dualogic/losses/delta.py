@@ -2,63 +2,81 @@
 
 A rule maps the costs of a batch to a new scale before bounds are applied. The paper's text minimises an upper bound of the
 loss, whose minimiser is ``mean(mu^2)``, yet its Algorithm 1 writes ``mean(mu)``; its released code does something else again.
-All are here, with the exact minimiser.
+All are here, with the exact minimiser. For a rule whose target has a spread (:mod:`dualogic.losses.half_normal`) the two that
+minimise something do so for that target; what they give is then kept at or above the spread, as are the others.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from dualogic import numerics
+from dualogic.losses.half_normal import MEAN_OF_HALF_NORMAL
 
 NEWTON_STEPS = 24
-_MILLS_AT_ZERO = math.sqrt(2.0 / math.pi)
+_MILLS_AT_ZERO = MEAN_OF_HALF_NORMAL
 
 
-def algorithm_one_delta(mu: Tensor, count: Tensor) -> Tensor:
-    """``delta^2 = mean(mu)``: Algorithm 1 to the letter; its unit is that of a square root of the cost."""
+def algorithm_one_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tensor:
+    """``delta^2 = mean(mu)``: Algorithm 1 to the letter, whatever the spread; its unit is that of a square root of the cost."""
     return (mu.sum(0) / count).sqrt()
 
 
-def bound_delta(mu: Tensor, count: Tensor) -> Tensor:
-    """``delta^2 = mean(mu^2)``: the minimiser of the upper bound in the paper's text; scale-free."""
-    return (mu.square().sum(0) / count).sqrt()
+def bound_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tensor:
+    """``delta^2 = mean(mu^2)``: the minimiser of the upper bound in the paper's text; scale-free.
+
+    With a spread ``s``, ``delta^2 = mean(mu^2 - 2 sqrt(2/pi) s mu + s^2)``: the mean square distance from costs to the target.
+    """
+    return _square_distance(mu, count, spread).sqrt()
 
 
-def exact_delta(mu: Tensor, count: Tensor) -> Tensor:
+def _square_distance(mu: Tensor, count: Tensor, spread: Tensor | float) -> Tensor:
+    second = mu.square().sum(0) / count
+    if isinstance(spread, float) and not spread:
+        return second
+    # At least (1 - 2/pi) spread^2, so nothing cancels.
+    return (second - 2.0 * MEAN_OF_HALF_NORMAL * spread * (mu.sum(0) / count) + spread * spread).clamp_min(0.0)
+
+
+def exact_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tensor:
     """The minimiser of the loss itself: ``delta^2 = mean(mu^2 + mu delta phi(mu/delta) / Phi(mu/delta))``.
 
     ``x^2 + x phi(x) / Phi(x)`` increases with ``x = mu / delta``, so there is one solution; because ``phi / Phi`` is at most
     ``sqrt(2/pi)`` for positive arguments, it lies between ``sqrt(mean(mu^2))`` and the positive root of a quadratic. A fixed
     number of Newton steps on ``log delta``, kept within that bracket, finds it without waiting for the device.
 
+    With a spread ``s`` there is ``mu^2 - 2 sqrt(2/pi) s mu + s^2`` in the place of ``mu^2``. The loss is convex in ``1 / delta``,
+    so there is still one solution, and where it lies below ``s`` the best scale that is allowed is ``s`` itself.
+
     Args:
         mu: costs ``(batch, rules)``; rows to ignore are 0.
         count: the number of rows that count.
+        spread: of the target, for all rules or ``(rules,)``.
 
     Returns:
-        ``(rules,)``; 0 where all costs are 0.
+        ``(rules,)``; 0 where all costs and the spread are 0.
 
     Example:
         >>> import torch
         >>> exact_delta(torch.ones(4, 1, dtype=torch.float64), torch.tensor(4.0))
         tensor([1.1906], dtype=torch.float64)
     """
-    first, second = mu.sum(0) / count, mu.square().sum(0) / count
+    first, second = mu.sum(0) / count, _square_distance(mu, count, spread)
     half = 0.5 * _MILLS_AT_ZERO * first
-    low = second.sqrt().clamp_min(torch.finfo(mu.dtype).tiny)
+    root = second.sqrt()
+    low = root.clamp_min(torch.finfo(mu.dtype).tiny)
     high = (half + (half.square() + second).sqrt()).clamp_min(torch.finfo(mu.dtype).tiny)
     log_low, log_high = low.log(), high.log()
     log_delta = 0.5 * (log_low + log_high)
     for _ in range(NEWTON_STEPS):
         ratio = mu * torch.exp(-log_delta)
         mills = numerics.inverse_mills(ratio)
-        value = (ratio * (ratio + mills)).sum(0) / count - 1.0
-        slope = -(ratio * (2.0 * ratio + mills - ratio * mills * (ratio + mills))).sum(0) / count
+        distance = (root * torch.exp(-log_delta)).square()
+        value = distance + (ratio * mills).sum(0) / count - 1.0
+        slope = -2.0 * distance - (ratio * mills * (1.0 - ratio * (ratio + mills))).sum(0) / count
         log_low = torch.where(value > 0, log_delta, log_low)
         log_high = torch.where(value > 0, log_high, log_delta)
         newton = log_delta - value / slope
@@ -67,7 +85,7 @@ def exact_delta(mu: Tensor, count: Tensor) -> Tensor:
     return torch.where(second > 0, log_delta.exp(), torch.zeros_like(second))
 
 
-DELTA_RULES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+DELTA_RULES: dict[str, Callable[..., Tensor]] = {
     "mean": algorithm_one_delta,
     "square": bound_delta,
     "exact": exact_delta,

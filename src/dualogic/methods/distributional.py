@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from dualogic import fused, numerics
-from dualogic.arguments import check_choice
+from dualogic.arguments import as_number, check_choice
 from dualogic.compile.evaluate import CLASS_COSTS
-from dualogic.errors import OptionError
+from dualogic.errors import OptionError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
-from dualogic.losses import DELTA_RULES, truncated_normal_loss
+from dualogic.losses import DELTA_RULES, half_normal_loss, half_normal_slope, truncated_normal_loss, truncated_normal_slope
 from dualogic.methods.base import Method, Program, State, compile_costs
 
 RELEASED = "released"
@@ -36,6 +36,9 @@ class DistributionalMethod(Method):
         evidence: what the antecedent of each ``a >> b`` is that does not say so itself: ``True`` for evidence, which the rule
             does not teach; ``False`` for a claim like any other; or the share of its gradient that is held back. See
             :func:`~dualogic.formula.evidence.evidence`.
+        spread: how far from being met a rule may be, in units of its cost: the scale of the half-normal that is the target of
+            its costs, for all rules or by their names; 0 for the paper's Dirac. ``delta`` stays at or above it. See
+            :func:`~dualogic.losses.half_normal.half_normal_loss`.
     """
 
     class_cost: str = "log"
@@ -44,6 +47,7 @@ class DistributionalMethod(Method):
     ceiling: float = math.inf
     epoch: int | None = None
     evidence: bool | float = False
+    spread: Mapping[str, float] | float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,6 +58,45 @@ class DistributionalMethod(Method):
         if self.epoch is not None and self.epoch < 1:
             raise OptionError(f"epoch counts samples and must be at least 1; got {self.epoch!r}")
         as_share(self.evidence, f"evidence of dl.methods.{type(self).__name__}")
+        named = dict(self.spread) if isinstance(self.spread, Mapping) else {"": self.spread}
+        for name, value in named.items():
+            number = as_number(value, f"the spread of rule {name!r}" if name else "spread, unless it maps rule names to numbers,")
+            if not 0 <= number <= self.ceiling or not math.isfinite(number):
+                raise OptionError(
+                    f"a spread must be a finite number of at least 0, and at most the ceiling of delta ({self.ceiling!r}), which "
+                    f"stays at or above it; got {value!r}{f' for rule {name!r}' if name else ''}"
+                )
+        if isinstance(self.spread, Mapping):
+            object.__setattr__(self, "spread", named)  # a copy, so that the options stay as they were checked
+
+
+class Spreads:
+    """The spread of each rule's target, on whatever device it is needed."""
+
+    def __init__(self, values: tuple[float, ...]) -> None:
+        self.values = values
+        self._on_device: dict[tuple[torch.device, torch.dtype], Tensor] = {}
+
+    def like(self, tensor: Tensor) -> Tensor | float:
+        """One number if all rules have the same, else ``(rules,)`` on the tensor's device and in its dtype."""
+        if len(set(self.values)) == 1:
+            return self.values[0]
+        key = (tensor.device, tensor.dtype)
+        if key not in self._on_device:
+            self._on_device[key] = torch.tensor(self.values, device=tensor.device, dtype=tensor.dtype)
+        return self._on_device[key]
+
+
+def find_spreads(spread: Mapping[str, float] | float, names: tuple[str, ...]) -> Spreads | None:
+    """The spreads of the rules, or ``None`` if all are 0."""
+    if not isinstance(spread, Mapping):
+        values = (float(spread),) * len(names)
+    else:
+        unknown = [name for name in spread if name not in names]
+        if unknown:
+            raise SymbolError(f"spread names the rule {unknown[0]!r}, but the rules are {', '.join(map(repr, names))}")
+        values = tuple(float(spread.get(name, 0.0)) for name in names)
+    return Spreads(values) if any(values) else None
 
 
 class DistributionalProgram(Program):
@@ -62,11 +105,12 @@ class DistributionalProgram(Program):
     def __init__(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> None:
         self.plan = compile_costs(rules, method.class_cost, as_share(method.evidence, "evidence"))
         self.method = method
+        self.spreads = find_spreads(method.spread, self.plan.names)
         self.epoch = method.epoch
 
     def initial_state(self, dtype: torch.dtype) -> State:
         state = super().initial_state(dtype)
-        state["delta"] = state["delta"].clamp(self.method.floor, self.method.ceiling)
+        state["delta"] = self._bounded(state["delta"])
         if self.method.delta == RELEASED:
             if self.epoch is None:
                 raise OptionError(
@@ -88,13 +132,30 @@ class DistributionalProgram(Program):
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         costs = self.mix(rows, values)
         # A copy, because delta is updated in place before the backward pass.
-        return truncated_normal_loss(costs, state["delta"].to(costs.dtype, copy=True)), costs
+        delta = state["delta"].to(costs.dtype, copy=True)
+        if self.spreads is None:
+            return truncated_normal_loss(costs, delta), costs
+        spread = self.spreads.like(delta)
+        return half_normal_loss(costs, _at_least(delta, spread), spread), costs
+
+    def slope(self, costs: Tensor, delta: Tensor) -> Tensor:
+        """The derivative of the loss with respect to the costs, ``(batch, rules)``."""
+        delta = delta.to(costs.dtype)
+        if self.spreads is None:
+            return truncated_normal_slope(costs, delta)
+        spread = self.spreads.like(delta)
+        return half_normal_slope(costs, _at_least(delta, spread), spread)
+
+    def _bounded(self, delta: Tensor) -> Tensor:
+        delta = delta.clamp(self.method.floor, self.method.ceiling)
+        return delta if self.spreads is None else _at_least(delta, self.spreads.like(delta))
 
     def advance(self, state: State, costs: Tensor, finite: Tensor | None) -> State:
         new = super().advance(state, costs, finite)
         old = state["delta"]
         rule = self.method.delta
-        if finite is not None and fused.usable(costs) and rule in ("mean", "square") and costs.shape[0] <= fused.MAX_BATCH:
+        known = rule in ("mean", "square") and self.spreads is None
+        if finite is not None and fused.usable(costs) and known and costs.shape[0] <= fused.MAX_BATCH:
             new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule == "square")
             return new
         if finite is None:
@@ -104,8 +165,8 @@ class DistributionalProgram(Program):
         if self.method.delta == RELEASED:
             new.update(self._released(state, counted, count))
             return new
-        proposed = DELTA_RULES[self.method.delta](counted, count.clamp_min(1.0)).to(old.dtype)
-        bounded = proposed.clamp(self.method.floor, self.method.ceiling)
+        spread = 0.0 if self.spreads is None else self.spreads.like(counted)
+        bounded = self._bounded(DELTA_RULES[rule](counted, count.clamp_min(1.0), spread).to(old.dtype))
         new["delta"] = bounded if finite is None else torch.where(count > 0, bounded, old)
         return new
 
@@ -114,9 +175,15 @@ class DistributionalProgram(Program):
         seen = state["epoch_count"] + count.to(state["epoch_count"].dtype)
         assert self.epoch is not None, "initial_state saw to it"
         done = seen >= self.epoch
-        proposed = torch.minimum((total / seen.clamp_min(1.0)).square().clamp_min(self.method.floor), state["delta"])
+        # Within its bounds and not above what it was, which was within them too.
+        proposed = torch.minimum(self._bounded((total / seen.clamp_min(1.0)).square()), state["delta"])
         return {
             "delta": torch.where(done, proposed, state["delta"]),
             "epoch_cost": torch.where(done, torch.zeros_like(total), total),
             "epoch_count": torch.where(done, torch.zeros_like(seen), seen),
         }
+
+
+def _at_least(delta: Tensor, spread: Tensor | float) -> Tensor:
+    # Also where a delta was stored by a loss without a spread.
+    return delta.clamp_min(spread) if isinstance(spread, float) else torch.maximum(delta, spread)

@@ -17,7 +17,6 @@ from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.fused_step import Stored, can_take, find_two_levels, two_level_step
-from dualogic.losses import truncated_normal_slope
 from dualogic.methods.base import State
 from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
 from dualogic.methods.mixture import Mixture, existing_columns, steps
@@ -109,7 +108,8 @@ class DualProgram(DistributionalProgram):
         self.additive = not self.plan.masked
         self.rule = UPDATE_RULES[method.rule]
         plain = method.rule == "softmax" and method.delta in ("mean", "square") and not method.warmup and method.schedule is None
-        self.two_levels = find_two_levels(self.plan) if plain and not method.loss_first else None
+        plain = plain and not method.loss_first and self.spreads is None
+        self.two_levels = find_two_levels(self.plan) if plain else None
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
         """On a GPU, a training step of a rule of two levels in three kernels: losses and costs; ``None`` if it does not fit."""
@@ -133,7 +133,7 @@ class DualProgram(DistributionalProgram):
         costs = self.plan.fold(values, mixture)
         if not self.width:
             return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device)
-        slope = truncated_normal_slope(costs, state["delta"].to(costs.dtype))
+        slope = self.slope(costs, state["delta"])
         moves = steps(self.plan, mixture, self._step(state) * slope)
         if self.plan.masked and not self.shared:
             # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0; but what it

@@ -1,0 +1,50 @@
+"""The bench of the study: what it adds to the pool, and that results are kept."""
+
+import json
+
+import pytest
+import torch
+
+import dualogic as dl
+from dualogic.experiments.demo.data import load_split, rotate
+from dualogic.experiments.demo.training import train as train_demo
+from dualogic.experiments.study import evidence, spread
+from dualogic.experiments.study.digits import load_bench, run_settings, train
+
+
+@pytest.mark.parametrize("pool", ["sixes", "mixed"])
+def test_pairs_that_break_the_rule_are_a_tenth_of_the_pool(pool):
+    bench, split = load_bench(pool, 3, 0.1), load_split(pool, 3)
+    honest = ~bench.violating
+    assert bench.violating.double().mean().item() == pytest.approx(0.1, abs=0.005)
+    assert torch.equal(bench.split.pool[honest], split.pool)
+    assert torch.equal(bench.turned[honest], rotate(split.pool))
+    assert not bench.split.pool_is_six[bench.violating].any()
+    labels = {image.numpy().tobytes(): int(label) for image, label in zip(split.labelled, split.labels)}
+    assert all(labels[image.numpy().tobytes()] != 6 for image in bench.split.pool[bench.violating])
+    assert all(labels[image.numpy().tobytes()] == 9 for image in bench.turned[bench.violating])
+
+
+def test_without_such_pairs_a_run_is_the_demos():
+    found = train(load_bench("sixes", 1), "dual", 1, epochs=2)
+    expected = train_demo(load_split("sixes", 1), "sixes", "dual", 2, 1).final
+    assert (found["accuracy"], found["q"], found["weight_sixes"]) == (expected.accuracy, expected.q, expected.weight_sixes)
+
+
+def test_runs_are_kept_and_not_repeated(tmp_path):
+    path, started = tmp_path / "folder" / "runs.json", []
+    settings = {"no rule": None, "soft": dl.methods.Dual(spread=1.0, evidence=True)}
+    for seeds in (range(1), range(2)):
+        runs = run_settings(settings, seeds, path, "sixes", 0.1, 1, on_run=lambda name, seed: started.append((name, seed)))
+    assert started == [("no rule", 0), ("soft", 0), ("no rule", 1), ("soft", 1)]
+    assert json.loads(path.read_text())["runs"] == runs
+    assert runs[1]["delta"] >= 1.0
+    assert 0 < runs[1]["weight_violating"] < 1
+    assert "evidence=True, spread=1.0" in runs[1]["options"]
+    assert runs[0]["weight_violating"] is None
+
+
+def test_settings_differ_in_one_option_each():
+    for settings in (evidence.SETTINGS, spread.SETTINGS):
+        methods = [method for method in settings.values() if method is not None]
+        assert len(methods) == len({repr(method) for method in methods}) == len(settings) - 1
