@@ -1,0 +1,118 @@
+"""``dualogic table``."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from dualogic.cli.extras import require
+from dualogic.errors import OptionError
+
+if TYPE_CHECKING:
+    from dualogic.experiments.tables import Results, Table
+
+ALL = "all"
+FIGURES = Path("figures")
+
+
+@dataclasses.dataclass(frozen=True)
+class TableCommand:
+    """Set what was measured beside what the paper printed.
+
+    Each cell is the mean ± deviation over seeds, with the paper's figure in brackets. Tasks whose duals were looked at have a
+    second table: the weight on each branch of the rule beside how often that branch holds.
+    """
+
+    task: tyro.conf.Positional[str]
+    """The task, or "all" for every task with results."""
+    results: Annotated[Path, tyro.conf.arg(name="from")] = Path("results")
+    """Folder to read: committed files TASK/LABEL.json, or run folders TASK/METHOD/SEED."""
+    runs: Path | None = None
+    """Folder of runs to read instead, as dualogic run leaves it."""
+    collect: Path | None = None
+    """First copy the runs that have ended from --runs into small files in this folder, then read that folder."""
+    format: Literal["text", "markdown", "latex", "figure"] = "text"
+    """What to make. Markdown for "all" is a page; text outside its markers is kept if --out exists."""
+    out: Path | None = None
+    """File to write instead of printing; for figures the start of their names (figures/TASK.png by default)."""
+
+    def run(self) -> int:
+        """Read, and print or write."""
+        require("cli", "rich")
+        from dualogic.experiments.tables import collect, find_tasks, make_page, read_results
+        from dualogic.experiments.tasks import TASKS
+
+        if self.task not in (ALL, *TASKS):
+            raise OptionError(f"the task must be all or one of {', '.join(TASKS)}; got {self.task!r}")
+        if self.collect is not None and self.runs is None:
+            raise OptionError("--collect copies runs and needs to know from where; add --runs, as in --runs runs")
+        folder = self.runs or self.results
+        if self.collect is not None and self.runs is not None:
+            for task in self._choose(find_tasks(self.runs)):
+                for file in collect(self.runs, task, self.collect):
+                    print(f"written: {file}")
+            folder = self.collect
+        if self.task == ALL and self.format == "markdown":
+            old = {"page": self.out.read_text(encoding="utf-8")} if self.out is not None and self.out.exists() else {}
+            return self._deliver(make_page(folder, **old))
+        tasks = self._choose(find_tasks(folder))
+        if not tasks:
+            make_page(folder)  # raises, and says where results were looked for
+        return self._show([read_results(folder, task) for task in tasks])
+
+    def _choose(self, found: list[str]) -> list[str]:
+        return found if self.task == ALL else [self.task]
+
+    def _show(self, results: list[Results]) -> int:
+        from dualogic.experiments.tables import make_branch_table, make_table, to_latex, to_markdown, to_text
+
+        if self.format == "figure":
+            return self._draw(results)
+        made = [table for found in results for table in (make_table(found), make_branch_table(found)) if table is not None]
+        if self.format == "text" and self.out is None:
+            return _print(made)
+        if self.format == "markdown":
+            return self._deliver("\n".join(f"## {table.title}\n\n{to_markdown(table)}" for table in made))
+        return self._deliver("\n".join((to_latex if self.format == "latex" else to_text)(table) for table in made))
+
+    def _draw(self, results: list[Results]) -> int:
+        require("experiments", "matplotlib")
+        from dualogic.experiments.tables.figures import save_figures
+
+        for found in results:
+            base = self.out or FIGURES / f"{found.task}.png"
+            if self.out is not None and self.task == ALL:
+                base = base.with_name(f"{base.stem}-{found.task}{base.suffix}")
+            for file in save_figures(found, base):
+                print(f"written: {file}")
+        return 0
+
+    def _deliver(self, text: str) -> int:
+        if self.out is None:
+            print(text, end="")
+            return 0
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        self.out.write_text(text, encoding="utf-8")
+        print(f"written: {self.out}")
+        return 0
+
+
+def _print(tables: list[Table]) -> int:
+    from rich.console import Console
+
+    from dualogic.experiments.tables import to_text
+    from dualogic.experiments.tables.formats import to_rich
+
+    console = Console()
+    for table in tables:
+        if console.is_terminal:
+            console.print(to_rich(table))
+        else:
+            print(to_text(table))
+    return 0
+
+
+COMMAND = TableCommand

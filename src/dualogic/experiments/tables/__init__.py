@@ -1,0 +1,29 @@
+"""Tables and figures from results: mean and deviation over seeds, with the paper's figure in the same cell."""
+
+from __future__ import annotations
+
+from dualogic.experiments.tables.branches import make_branch_table
+from dualogic.experiments.tables.formats import to_latex, to_markdown, to_text
+from dualogic.experiments.tables.page import make_page
+from dualogic.experiments.tables.published import find_published
+from dualogic.experiments.tables.store import Results, Run, collect, find_tasks, make_label, read_results
+from dualogic.experiments.tables.summary import Cell, Row, Table, make_table
+
+__all__ = [
+    "Cell",
+    "Results",
+    "Row",
+    "Run",
+    "Table",
+    "collect",
+    "find_published",
+    "find_tasks",
+    "make_branch_table",
+    "make_label",
+    "make_page",
+    "make_table",
+    "read_results",
+    "to_latex",
+    "to_markdown",
+    "to_text",
+]

@@ -1,0 +1,190 @@
+"""The paper's figures: "Learning with Logical Constraints but without Shortcut Satisfaction", ICLR 2023; means of five runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+EPOCH_SECONDS = "epoch_seconds"
+"""The key of the time that an epoch of training takes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """One figure.
+
+    Attributes:
+        text: as printed.
+        value: the mean.
+        deviation: over the runs, where the paper gives it.
+        source: where in the paper.
+    """
+
+    text: str
+    value: float
+    deviation: float | None
+    source: str
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> Published:
+        """Read ``"98.8"`` or ``"56.0 ± 1.78"``.
+
+        Example:
+            >>> Published.parse("56.0 ± 1.78", "Table 7").deviation
+            1.78
+        """
+        mean, _, deviation = text.partition("±")
+        return cls(text, float(mean), float(deviation) if deviation else None, source)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Some columns of a printed table.
+
+    Attributes:
+        name: the table's number, in the order of the text and then of the appendix.
+        task: the name of the task here.
+        columns: keys of the columns.
+        rows: the figures of each method, by its name here, in the order of the columns.
+        where: hyper-parameters of the task that the figures are for; all others by default.
+    """
+
+    name: str
+    task: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[str, ...]]
+    where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+ALIASES = {"dual-paper": "dual"}
+"""Methods that are variants of a published one."""
+_CIFAR100 = ("none", "pd1", "pd2", "dl2", "dual")
+
+
+def _cifar100(model: str, accuracy: tuple[str, ...], satisfied: tuple[str, ...], seconds: tuple[str, str]) -> list[Source]:
+    where = {"model": model}
+    return [
+        Source("Table 7", "cifar100", ("accuracy",), {name: (text,) for name, text in zip(_CIFAR100, accuracy)}, where),
+        Source("Table 8", "cifar100", ("satisfied",), {name: (text,) for name, text in zip(_CIFAR100, satisfied)}, where),
+        Source("Table 6", "cifar100", (EPOCH_SECONDS,), {"none": seconds[:1], "dual": seconds[1:]}, where),
+    ]
+
+
+SOURCES: tuple[Source, ...] = (
+    Source(
+        "Table 1",
+        "digits",
+        ("accuracy", "satisfied", "not_p", "q", "usps_accuracy", "usps_satisfied", "usps_not_p", "usps_q"),
+        {
+            "none": ("89.4", "27.4", "27.4", "0.0", "75.4", "81.1", "81.1", "0.0"),
+            "semantic": ("85.5", "97.0", "97.0", "0.0", "48.7", "98.8", "98.8", "0.0"),
+            "problog": ("88.0", "78.0", "78.0", "0.0", "25.6", "8.8", "8.8", "0.0"),
+            "pd1": ("89.2", "44.2", "44.2", "0.0", "73.7", "87.0", "87.0", "0.0"),
+            "pd2": ("89.3", "63.1", "63.1", "0.0", "74.3", "87.6", "87.6", "0.0"),
+            "dl2": ("89.3", "91.3", "91.3", "0.0", "69.9", "98.8", "98.8", "0.0"),
+            "dual": ("98.8", "98.9", "49.7", "97.7", "80.2", "98.8", "90.5", "75.2"),
+        },
+    ),
+    Source("Section 5.1", "digits", ("usps_accuracy",), {"supervised": ("82.1",)}),
+    Source(
+        "Table 2",
+        "hwf",
+        ("accuracy", "satisfied"),
+        {
+            "none": ("57.4", "64.0"),
+            "pd1": ("62.1", "63.2"),
+            "pd2": ("62.5", "62.5"),
+            "dl2": ("62.9", "57.5"),
+            "dual": ("65.1", "82.4"),
+        },
+    ),
+    Source(
+        "Table 2",
+        "hwf-5-20",
+        ("accuracy", "satisfied"),
+        {
+            "none": ("75.6", "81.5"),
+            "pd1": ("76.5", "78.6"),
+            "pd2": ("76.4", "78.4"),
+            "dl2": ("79.3", "86.6"),
+            "dual": ("79.5", "92.8"),
+        },
+    ),
+    Source(
+        "Table 3",
+        "paths",
+        ("mse", "mae", "satisfied"),
+        {
+            "none": ("8.90", "2.07", "43.9"),
+            "pd2": ("9.11", "2.11", "46.1"),
+            "dl2": ("14.21", "2.68", "65.3"),
+            "dual": ("7.09", "1.87", "69.0"),
+        },
+    ),
+    Source(
+        "Table 5",
+        "cifar10-stl10",
+        ("accuracy", "stl10_accuracy", "superclass", "stl10_superclass", "satisfied", "stl10_satisfied"),
+        {
+            "none": ("65.8", "32.6", "92.7", "76.4", "90.1", "88.4"),
+            "dual": ("68.1", "35.4", "93.9", "78.1", "92.6", "91.9"),
+        },
+    ),
+    *_cifar100(
+        "vgg16",
+        ("51.0 ± 0.52", "46.7 ± 0.99", "46.9 ± 0.10", "32.6 ± 9.66", "53.4 ± 0.43"),
+        ("63.0 ± 0.74", "57.7 ± 3.01", "57.5 ± 1.86", "31.2 ± 17.9", "81.1 ± 0.37"),
+        ("30.2", "32.5"),
+    ),
+    *_cifar100(
+        "resnet50",
+        ("46.6 ± 1.38", "52.7 ± 0.86", "54.2 ± 0.58", "45.3 ± 1.37", "56.0 ± 1.78"),
+        ("48.5 ± 2.37", "63.9 ± 0.62", "69.2 ± 0.90", "78.4 ± 1.32", "87.2 ± 0.62"),
+        ("26.4", "27.0"),
+    ),
+    *_cifar100(
+        "densenet100",
+        ("36.2 ± 0.61", "42.3 ± 0.67", "42.4 ± 0.48", "40.8 ± 0.50", "51.4 ± 0.27"),
+        ("39.7 ± 1.13", "53.5 ± 0.46", "54.9 ± 0.91", "62.2 ± 0.56", "88.2 ± 0.27"),
+        ("26.7", "28.1"),
+    ),
+)
+
+
+def find_published(task: str, method: str, hyper: Mapping[str, Any] | None = None) -> dict[str, Published]:
+    """The paper's figures for one method, by the key of the column.
+
+    Args:
+        task: its name here.
+        method: its name here.
+        hyper: the task's hyper-parameters, where the paper has figures for several values of one.
+
+    Example:
+        >>> find_published("digits", "dual")["q"].text
+        '97.7'
+        >>> find_published("cifar100", "dual", {"model": "vgg16"})["satisfied"].deviation
+        0.37
+        >>> find_published("digits", "godel")
+        {}
+    """
+    method = ALIASES.get(method, method)
+    found: dict[str, Published] = {}
+    for source in SOURCES:
+        if source.task == task and method in source.rows and _fits(source.where, hyper or {}):
+            found.update({key: Published.parse(text, source.name) for key, text in zip(source.columns, source.rows[method])})
+    return found
+
+
+def methods_of(task: str, hyper: Mapping[str, Any] | None = None) -> set[str]:
+    """The methods for which the paper has a figure of this task.
+
+    Example:
+        >>> sorted(methods_of("paths"))
+        ['dl2', 'dual', 'none', 'pd2']
+    """
+    return {method for source in SOURCES if source.task == task and _fits(source.where, hyper or {}) for method in source.rows}
+
+
+def _fits(where: Mapping[str, Any], hyper: Mapping[str, Any]) -> bool:
+    return all(hyper.get(name) == value for name, value in where.items())

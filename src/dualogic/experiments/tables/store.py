@@ -1,0 +1,332 @@
+"""Results on disk: run folders as ``dualogic run`` leaves them, and the small files that are committed.
+
+Run folders are ``RUNS/TASK/METHOD/SEED/result.json``; committed files are ``RESULTS/TASK/LABEL.json``, one for each method with
+its options, the runs in them sorted by seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualogic.errors import DataError, MissingDataError, OptionError
+from dualogic.experiments.runner.config import Config
+from dualogic.experiments.runner.folder import CONFIG, RESULT
+from dualogic.experiments.runner.result import Result
+from dualogic.experiments.tasks import TASKS
+
+_NEEDED = tuple(field.name for field in dataclasses.fields(Result) if field.default is dataclasses.MISSING)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run that has ended, as a table needs it.
+
+    Attributes:
+        label: the method and what was set otherwise than by default, such as ``dual[step=0.5]``.
+        values: see :class:`~dualogic.experiments.runner.result.Result`.
+        path: where it was read.
+    """
+
+    label: str
+    values: dict[str, Any]
+    path: Path
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return str(self.values["config"]["task"]["name"])
+
+    @property
+    def method(self) -> str:
+        """The name of the arm."""
+        return str(self.values["config"]["method"])
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.values["config"]["seed"])
+
+    @property
+    def hyper(self) -> dict[str, Any]:
+        """The task's hyper-parameters."""
+        return dict(self.values["config"]["task"])
+
+    @property
+    def diverged(self) -> bool:
+        """Training stopped early."""
+        return self.values.get("failure") is not None
+
+    @property
+    def curve(self) -> list[dict[str, float]]:
+        """What was measured while training, a dictionary for each measured epoch."""
+        history: list[dict[str, float]] = self.values["history"]
+        return history
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """All runs of a task.
+
+    Attributes:
+        task: its name.
+        runs: that have ended, sorted by label and seed.
+        unfinished: label and seed of runs that were started but have no result; known from run folders only.
+    """
+
+    task: str
+    runs: tuple[Run, ...]
+    unfinished: tuple[tuple[str, int], ...] = ()
+
+
+def read_results(folder: Path, task: str) -> Results:
+    """All runs of a task, from committed files and from run folders alike.
+
+    Args:
+        folder: holds a folder named after the task, with either kind of files in it.
+        task: its name.
+
+    Raises:
+        MissingDataError: if there is no run of the task.
+        DataError: if a file is not whole, of another form, or holds something that its place denies.
+    """
+    if task not in TASKS:
+        raise OptionError(f"the task must be one of {', '.join(TASKS)}; got {task!r}")
+    runs = [run for file in sorted((folder / task).glob("*.json")) for run in _read_file(file, task)]
+    unfinished: list[tuple[str, int]] = []
+    for config in sorted((folder / task).glob(f"*/*/{CONFIG}")):
+        result = config.with_name(RESULT)
+        if result.exists():
+            runs.append(_check_run(_load(result), result, task))
+        else:
+            values = _load(config)
+            _check_config(values, config, task)
+            unfinished.append((make_label(values), values["seed"]))
+    _check_together(runs)
+    if not runs:
+        waiting = f"; {len(unfinished)} runs there have not ended" if unfinished else ""
+        raise MissingDataError(
+            f"no results of {task!r} in {folder / task} (neither LABEL.json nor METHOD/SEED/{RESULT}){waiting}; make them with "
+            f"`dualogic run {task} --runs runs` and read them with `dualogic table {task} --runs runs`"
+        )
+    return Results(task, tuple(sorted(runs, key=lambda run: (run.label, run.seed))), tuple(sorted(unfinished)))
+
+
+def find_tasks(folder: Path) -> list[str]:
+    """The tasks that have a result in a folder, in the order of :data:`~dualogic.experiments.tasks.TASKS`."""
+    kinds = ("*.json", f"*/*/{RESULT}")
+    return [task for task in TASKS if any(any((folder / task).glob(kind)) for kind in kinds)]
+
+
+def collect(runs: Path, task: str, results: Path) -> list[Path]:
+    """Copy the runs that have ended into committed files; a run of the same label and seed is replaced.
+
+    Args:
+        runs: the folder of all runs.
+        task: its name.
+        results: the folder of committed files; made if absent.
+
+    Returns:
+        The files that were written.
+    """
+    found = read_results(runs, task)
+    written = []
+    for label in sorted({run.label for run in found.runs}):
+        file = results / task / f"{_file_name(label)}.json"
+        kept = {run.seed: run for run in _read_file(file, task)} if file.exists() else {}
+        strangers = {run.label for run in kept.values()} - {label}
+        if strangers:
+            raise DataError(f"{file} holds {', '.join(strangers)}, which cannot be kept together with {label}; move it")
+        kept.update({run.seed: run for run in found.runs if run.label == label})
+        merged = [kept[seed] for seed in sorted(kept)]
+        _check_together(merged)
+        _write(file, task, merged)
+        written.append(file)
+    return written
+
+
+def make_label(config: Mapping[str, Any]) -> str:
+    """Name a configuration by its method and what was set otherwise than by default; runs of one label differ in the seed only.
+
+    Args:
+        config: as in a result.
+
+    Example:
+        >>> from dualogic.experiments.tasks import Digits
+        >>> make_label(Config(Digits(), "dual").as_dict())
+        'dual'
+        >>> make_label(Config(Digits(epochs=5), "dual", {"step": 0.5}, seed=3).as_dict())
+        'dual[epochs=5, step=0.5]'
+    """
+    hyper = config["task"]
+    changed = {name: value for name, value in hyper.items() if name != "name" and value != _defaults(TASKS[hyper["name"]])[name]}
+    usual = _defaults(Config)
+    others = {name: value for name, value in config.items() if name not in ("task", "method", "options", "seed")}
+    changed.update({name: value for name, value in others.items() if value != usual[name]})
+    changed.update(config["options"])
+    words = [f"{name}={value}" for name, value in changed.items()]
+    return f"{config['method']}[{', '.join(words)}]" if words else str(config["method"])
+
+
+def _defaults(kind: type) -> dict[str, Any]:
+    """A dataclass's defaults as JSON would give them back; ``None`` for what has none."""
+
+    class Absent(dict[str, Any]):
+        def __missing__(self, name: str) -> None:
+            return None
+
+    fields = dataclasses.fields(kind)
+    known = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+    return Absent(json.loads(json.dumps(known, default=str)))
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def _read_file(file: Path, task: str) -> list[Run]:
+    content = _load(file)
+    if not isinstance(content.get("runs"), list) or not content["runs"]:
+        raise DataError(
+            f'{file} must hold {{"task": ..., "method": ..., "label": ..., "runs": [result, ...]}} with one run at least'
+        )
+    if content.get("task") != task:
+        raise DataError(f"{file} lies in the folder of {task!r} but says task {content.get('task')!r}")
+    runs = [_check_run(values, file, task) for values in content["runs"]]
+    for run in runs:
+        if run.method != content.get("method"):
+            raise DataError(f"{file} says method {content.get('method')!r} but holds a run of {run.method!r} (seed {run.seed})")
+    label = content.get("label")
+    # The label that was right when the file was written stays, though defaults may have changed since.
+    return [dataclasses.replace(run, label=label) if isinstance(label, str) else run for run in runs]
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise DataError(f"{file} is not whole JSON ({error}); delete it and make it again") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{file} must hold a JSON object; got {type(content).__name__}")
+    return content
+
+
+def _check_run(values: Any, file: Path, task: str) -> Run:
+    lacking = [name for name in _NEEDED if not isinstance(values, dict) or name not in values]
+    if lacking:
+        raise DataError(f"a result in {file} lacks {', '.join(lacking)}; was it written by `dualogic run`?")
+    _check_config(values["config"], file, task)
+    values = {**values, "history": _to_rows(values["history"], file)}
+    for part in ("validation", "test", "last", "pool"):
+        values[part] = _to_numbers(values[part], f"{part} in {file}")
+    return Run(make_label(values["config"]), values, file)
+
+
+def _check_config(config: Any, file: Path, task: str) -> None:
+    lacking = [name for name in ("task", "method", "options", "seed") if not isinstance(config, dict) or name not in config]
+    if lacking:
+        raise DataError(f"a configuration in {file} lacks {', '.join(lacking)}")
+    name = config["task"].get("name") if isinstance(config["task"], dict) else config["task"]
+    if name != task:
+        raise DataError(f"{file} lies in the folder of {task!r} but holds a run of {name!r}")
+    if not isinstance(config["seed"], int) or not isinstance(config["options"], dict):
+        raise DataError(f"a configuration in {file} needs a whole number as seed and options by name; got {config!r}")
+
+
+def _to_numbers(values: Any, place: str) -> dict[str, float]:
+    if not isinstance(values, dict):
+        raise DataError(f"{place} must be numbers by name; got {type(values).__name__}")
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise DataError(f"{name} of {place} must be a number; got {value!r}")
+        found[name] = math.nan if value is None else float(value)
+    return found
+
+
+def _to_rows(history: Any, file: Path) -> list[dict[str, float]]:
+    """A history as rows; committed files hold it in columns, which takes a third of the space."""
+    if isinstance(history, dict):
+        lengths = {len(column) if isinstance(column, list) else -1 for column in history.values()}
+        if len(lengths) > 1 or -1 in lengths:
+            raise DataError(f"the columns of the history in {file} must be lists of one length")
+        history = [dict(zip(history, row)) for row in zip(*history.values())]
+    if not isinstance(history, list):
+        raise DataError(f"the history in {file} must be a list; got {type(history).__name__}")
+    rows = [_to_numbers(row, f"the history in {file}") for row in history]
+    return [{name: value for name, value in row.items() if not math.isnan(value)} for row in rows]
+
+
+def _check_together(runs: Iterable[Run]) -> None:
+    """Runs of one label differ in nothing but the seed."""
+    first: dict[str, Run] = {}
+    seen: dict[tuple[str, int], Run] = {}
+    for run in runs:
+        other = seen.setdefault((run.label, run.seed), run)
+        if other is not run:
+            raise DataError(
+                f"seed {run.seed} of {run.label} of {run.task!r} is both in {other.path} and in {run.path}; delete one"
+            )
+        model = first.setdefault(run.label, run)
+        differences = sorted(name for name in _differences(run.values["config"], model.values["config"]) if name != "seed")
+        if differences:
+            raise DataError(
+                f"{run.label} with seed {run.seed} in {run.path} and with seed {model.seed} in {model.path} differ in "
+                f"{', '.join(differences)}: they cannot be averaged; run both seeds alike, or keep them in different folders"
+            )
+
+
+def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    found: set[str] = set()
+    for name in {*one, *other}:
+        mine, theirs = one.get(name), other.get(name)
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+            found |= _differences(mine, theirs)
+        elif mine != theirs:
+            found.add(name)
+    return found
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def _write(file: Path, task: str, runs: list[Run]) -> None:
+    head = {"task": task, "method": runs[0].method, "label": runs[0].label}
+    lines = ",\n".join(json.dumps(_to_json(run), allow_nan=False) for run in runs)
+    text = json.dumps(head)[:-1] + f', "runs": [\n{lines}\n]}}\n'
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)
+
+
+def _to_json(run: Run) -> dict[str, Any]:
+    names = dict.fromkeys(name for row in run.curve for name in row)
+    history = {name: [_short(row.get(name), 10 if name == "epoch" else 4) for row in run.curve] for name in names}
+    values = {**run.values, "history": history}
+    for part in ("validation", "test", "last", "pool"):
+        values[part] = {name: value if math.isfinite(value) else None for name, value in values[part].items()}
+    return values
+
+
+def _short(value: float | None, digits: int) -> float | int | None:
+    """Fewer digits: four are enough to draw a curve."""
+    if value is None or not math.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _file_name(label: str) -> str:
+    """A label as a file name.
+
+    Example:
+        >>> _file_name("dual[step=0.5, delta=exact]")
+        'dual-step-0.5-delta-exact'
+    """
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", label).strip("-")

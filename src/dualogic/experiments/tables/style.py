@@ -1,0 +1,112 @@
+"""How every figure of the experiments looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+INK, FAINT = "#333333", "#bbbbbb"
+COLOURS: Mapping[str, str] = {
+    "none": "#7a7a7a",
+    "supervised": "#222222",
+    "semantic": "#8e6c8a",
+    "problog": "#5b8e7d",
+    "pd1": "#bc6c25",
+    "pd2": "#7b5ea7",
+    "dl2": "#d1495b",
+    "hard": "#a68a64",
+    "uniform": "#e09f3e",
+    "dual-paper": "#6fb7c4",
+    "dual": "#00798c",
+}
+REST = ("#457b9d", "#9a8c98", "#6a994e", "#b56576", "#4d648d", "#3d5a80", "#84a59d", "#c08497")
+SETTINGS: dict[Any, Any] = {
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.edgecolor": FAINT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#eeeeee",
+    "xtick.color": "#666666",
+    "ytick.color": "#666666",
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "savefig.dpi": 150,
+    "svg.hashsalt": "dualogic",
+}
+
+
+def choose_colours(rows: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """A colour for each row: a method's own for its first row, spare ones for the others.
+
+    Args:
+        rows: method and label of each.
+
+    Example:
+        >>> choose_colours([("dual", "dual"), ("dual", "dual[step=1]")])
+        {'dual': '#00798c', 'dual[step=1]': '#457b9d'}
+    """
+    found: dict[str, str] = {}
+    spare = iter(REST * (1 + len(rows)))
+    for method, label in rows:
+        own = COLOURS.get(method)
+        found[label] = own if own is not None and own not in found.values() else next(spare)
+    return found
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """Move labels apart until neighbours are ``gap`` from each other, as little as possible and within [0, 1] if they fit.
+
+    Labels that would overlap form a block around the mean of where they were (isotonic regression).
+
+    Example:
+        >>> spread([0.5, 0.0, 0.5], gap=0.25)
+        [0.375, 0.0, 0.625]
+        >>> spread([1.0, 1.0], gap=0.25)
+        [0.75, 1.0]
+    """
+    order = sorted(range(len(places)), key=lambda item: places[item])
+    blocks: list[tuple[float, int]] = []
+    for rank, item in enumerate(order):
+        total, count = places[item] - rank * gap, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
+            earlier = blocks.pop()
+            total, count = total + earlier[0], count + earlier[1]
+        blocks.append((total, count))
+    ceiling = max(0.0, 1 - gap * (len(places) - 1))
+    starts = [min(max(total / count, 0.0), ceiling) for total, count in blocks for _ in range(count)]
+    found = [0.0] * len(places)
+    for rank, item in enumerate(order):
+        found[item] = starts[rank] + rank * gap
+    return found
+
+
+def make_figure(width: float, height: float) -> Any:
+    """An empty figure in inches; call it, and draw, within ``rc_context(SETTINGS)``."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure in the format that the ending of its name says."""
+    from dualogic.errors import OptionError
+
+    known = sorted(figure.canvas.get_supported_filetypes())
+    if path.suffix[1:].lower() not in known:
+        raise OptionError(f"--out of a figure must end in one of {', '.join('.' + name for name in known)}; got {path.name!r}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
