@@ -57,6 +57,8 @@ class Run:
     """Folder of the data sets; by default where `dualogic data get` puts them."""
     runs: Path = Path("runs")
     """Folder of all runs."""
+    events: bool = False
+    """Write TensorBoard events into the run folders: measures, delta, and how the weights are distributed."""
     smoke: bool = False
     """Take seconds, on made-up data, to see that everything works; the numbers mean nothing. Nothing is kept."""
 
@@ -78,7 +80,9 @@ class Run:
         """The task, the folder of runs and the machine; temporary ones for a smoke run."""
         from dualogic.experiments.runner import Machine
 
-        machine = Machine(accelerator=self.accelerator, devices=self.devices, capture=self.capture, data=self.data)
+        machine = Machine(
+            accelerator=self.accelerator, devices=self.devices, capture=self.capture, data=self.data, events=self.events
+        )
         if not self.smoke:
             yield self.task, self.runs, machine
             return

@@ -108,6 +108,7 @@ class Machine:
         capture: record a step once as a CUDA graph and replay it; by default on one GPU.
         checkpoint_seconds: the least time between two checkpoints; the last epoch always has one.
         data: the folder of the data sets; the usual place by default.
+        events: write TensorBoard events into the run folder.
     """
 
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -115,6 +116,7 @@ class Machine:
     capture: bool | None = None
     checkpoint_seconds: float = 10.0
     data: Path | None = None
+    events: bool = False
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from dualogic.cli.extras import require
+from dualogic.diagnosis.events import FOLDER, Events
 from dualogic.errors import BindingError, NonFiniteError
 from dualogic.experiments.runner.batches import Batches, count_steps, mix_seed
 from dualogic.experiments.runner.config import Config, Machine
@@ -181,6 +182,9 @@ class Loop:
         if progress.epoch == task.epochs or progress.epoch % max(1, task.epochs // INSPECTIONS) == 0:
             row.update({f"pool/{key}": value for key, value in self.inspect().items()})
         progress.history.append(row)
+        if self.machine.events and self.folder is not None and self.fabric.is_global_zero:
+            with Events(self.folder.path / FOLDER, progress.epoch) as events:
+                events.write(progress.epoch, row, self.logic)
         value = found[task.choose_by]
         better = value > progress.best if task.choose_higher else value < progress.best
         if better or progress.best_epoch < 0:

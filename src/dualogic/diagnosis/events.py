@@ -1,0 +1,81 @@
+"""TensorBoard events of a run: measures, delta, weights and which branch holds; off by default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+import torch
+from typing_extensions import Self
+
+from dualogic.cli.extras import require
+from dualogic.logic_loss import LogicLoss
+
+FOLDER = "events"
+MOST_ROWS = 4096
+"""Rows of the table in a histogram, evenly spaced."""
+
+
+class Events:
+    """Writes scalars and histograms into a folder that ``tensorboard --logdir`` reads.
+
+    Used by the runner and by the Lightning integration. A run that goes on after a stop hides what it wrote after its
+    checkpoint.
+
+    Args:
+        folder: of the event files.
+        first: the step from which events are written.
+    """
+
+    def __init__(self, folder: Path, first: int = 0) -> None:
+        require("events", "tensorboard")
+        from torch.utils.tensorboard.writer import SummaryWriter
+
+        self._writer = SummaryWriter(str(folder), purge_step=first if first else None)
+
+    def write(self, step: int, scalars: Mapping[str, float], logic: LogicLoss | None = None) -> None:
+        """Write what was measured.
+
+        Args:
+            step: the horizontal axis.
+            scalars: by name; a slash makes a group.
+            logic: whose weights are written as histograms, one for each operand of each connective.
+        """
+        for name, value in scalars.items():
+            self._writer.add_scalar(name, value, step)
+        if logic is not None:
+            for name, weights in weights_by_operand(logic).items():
+                self._writer.add_histogram(f"weights/{name}", weights, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def weights_by_operand(logic: LogicLoss) -> dict[str, torch.Tensor]:
+    """The weights of each operand over (at most :data:`MOST_ROWS`) samples, flat, on the CPU.
+
+    Example:
+        >>> import dualogic as dl
+        >>> x = dl.var("x")
+        >>> weights = weights_by_operand(dl.LogicLoss((x <= 0) | (x >= 1), num_samples=3))
+        >>> {name: tuple(value.shape) for name, value in weights.items()}
+        {'rule/operand_0': (3,), 'rule/operand_1': (3,)}
+    """
+    index = None
+    if logic.num_samples is not None:
+        stride = max(1, logic.num_samples // MOST_ROWS)
+        index = torch.arange(0, logic.num_samples, stride, device=logic.delta.device)
+    return {
+        f"{path}/operand_{position}": part.flatten().cpu()
+        for path, weights in logic.weights(index).items()
+        for position, part in enumerate(weights.unbind(-1))
+    }
