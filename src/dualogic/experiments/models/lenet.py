@@ -1,12 +1,12 @@
-"""LeNet-5 for 32 x 32 pixels."""
+"""LeNet-5, made for 32 x 32 pixels."""
 
 from __future__ import annotations
 
 from torch import nn
 
 
-def lenet5(classes: int = 10, channels: int = 1) -> nn.Sequential:
-    """Two convolutions and three layers, from images ``(n, channels, 32, 32)`` to logits ``(n, classes)``.
+def lenet5(classes: int = 10, channels: int = 1, pixels: int = 32) -> nn.Sequential:
+    """Two convolutions and three layers, from images ``(n, channels, pixels, pixels)`` to logits ``(n, classes)``.
 
     Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", 1998; with ReLU, max
     pooling and full connections, as it is built today.
@@ -16,6 +16,7 @@ def lenet5(classes: int = 10, channels: int = 1) -> nn.Sequential:
         >>> lenet5()(torch.zeros(2, 1, 32, 32)).shape
         torch.Size([2, 10])
     """
+    side = ((pixels - 4) // 2 - 4) // 2
     return nn.Sequential(
         nn.Conv2d(channels, 6, 5),
         nn.ReLU(),
@@ -24,7 +25,7 @@ def lenet5(classes: int = 10, channels: int = 1) -> nn.Sequential:
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(16 * 5 * 5, 120),
+        nn.Linear(16 * side * side, 120),
         nn.ReLU(),
         nn.Linear(120, 84),
         nn.ReLU(),

@@ -111,7 +111,9 @@ class Loop:
         if method is None:
             return None
         group = True if self.fabric.world_size > 1 else None
-        logic = LogicLoss(self.problem.rules, len(self.pool), method, weight=self.config.rule_weight, process_group=group)
+        logic = LogicLoss(
+            self.problem.rules_for(method), len(self.pool), method, weight=self.config.rule_weight, process_group=group
+        )
         return logic.to(self.fabric.device)
 
     # ------------------------------------------------------------------ training

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dualogic.experiments.tasks.digits import Digits, DigitsMixed
+from dualogic.experiments.tasks.hwf import HWF, HWF520, HWFEfficiency, HWFEfficiency5
 from dualogic.experiments.tasks.paths import Paths
 from dualogic.experiments.tasks.task import Column, Problem, Task
 from dualogic.experiments.tasks.transfer import Transfer
@@ -12,9 +13,26 @@ TASKS: dict[str, type[Task]] = {
     for task in (
         Digits,
         DigitsMixed,
+        HWF,
+        HWF520,
+        HWFEfficiency,
+        HWFEfficiency5,
         Paths,
         Transfer,
     )
 }
 
-__all__ = ["TASKS", "Column", "Digits", "DigitsMixed", "Paths", "Problem", "Task", "Transfer"]
+__all__ = [
+    "HWF",
+    "HWF520",
+    "TASKS",
+    "Column",
+    "Digits",
+    "DigitsMixed",
+    "HWFEfficiency",
+    "HWFEfficiency5",
+    "Paths",
+    "Problem",
+    "Task",
+    "Transfer",
+]

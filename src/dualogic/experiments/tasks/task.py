@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dualogic.experiments.arms import Setting
 from dualogic.formula.connective import Formula
 from dualogic.logic_loss import LogicLoss
+from dualogic.methods import Method
 
 CHUNK = 2048
 """Samples in one forward pass of an evaluation."""
@@ -102,6 +103,10 @@ class Problem(abc.ABC):
     rules: Mapping[str, Formula]
     labelled: Tensor
     unlabelled: Tensor
+
+    def rules_for(self, method: Method) -> Mapping[str, Formula]:
+        """The rules in the form that a method can take: :attr:`rules`, unless it needs another one of the same content."""
+        return self.rules
 
     @abc.abstractmethod
     def make_network(self) -> nn.Module:
