@@ -119,8 +119,8 @@ def test_the_task_loss_is_the_mean_over_existing_symbols(problem):
     network = problem.make_network()
     loss, bound = problem.outputs(network, problem.labelled[:5], problem.unlabelled[:3])
     formulas = problem.training[problem.labelled[:5]]
-    ink = 1 - problem.symbols[formulas.images[formulas.valid]].float() / 255
-    torch.testing.assert_close(loss, functional.cross_entropy(network(ink), formulas.labels[formulas.valid]))
+    shown = problem.symbols[formulas.images[formulas.valid]].float() / 127.5 - 1
+    torch.testing.assert_close(loss, functional.cross_entropy(network(shown), formulas.labels[formulas.valid]))
     alone, nothing = problem.outputs(network, problem.labelled[:5], None)
     torch.testing.assert_close(alone, loss)
     assert not nothing
@@ -158,6 +158,15 @@ def test_symbols_have_the_size_that_is_asked_for(smoke, pixels):
     assert loss.isfinite()
     if pixels == 45:
         assert torch.equal(problem.symbols.squeeze(1), torch.from_numpy(load("hwf", folder)["symbols"]))
+
+
+def test_paper_is_bright_and_has_no_ink(smoke):
+    task, folder = smoke
+    brightness, ink = (
+        dataclasses.replace(task, ink=ink).make_problem(0, folder, CPU)._show(torch.arange(20)) for ink in (False, True)
+    )
+    torch.testing.assert_close(ink, (1 - brightness) / 2)
+    assert brightness.median() > 0.9
 
 
 def test_rewritten_formulas_show_unseen_images_of_the_same_symbols(problem):
@@ -227,6 +236,6 @@ def test_smoke_runs(task, tmp_path):
 
 
 def test_learning_without_the_rule_reads_symbols(tmp_path):
-    task = dataclasses.replace(HWF().make_smoke(tmp_path), epochs=25, measure_every=25)
+    task = dataclasses.replace(HWF().make_smoke(tmp_path), epochs=25, measure_every=25, ink=True)
     result = train(Config(task, method="none"), Machine(accelerator="cpu", data=tmp_path))
     assert result.test["symbol_accuracy"] > 50
