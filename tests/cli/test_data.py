@@ -39,6 +39,15 @@ def test_a_set_that_fails_is_named_and_the_others_are_made(usps, tmp_path, capsy
     assert captured.err.strip().startswith("dualogic: hwf has to be fetched by hand: save HWF.zip from ")
 
 
+def test_a_folder_that_cannot_be_made_is_one_line(usps, tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    assert main(["data", "get", "usps", "--folder", str(tmp_path / "file" / "data")]) == 1
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("dualogic: ")
+    assert str(tmp_path / "file") in error
+    assert "\n" not in error
+
+
 def test_files_that_are_here(tmp_path, monkeypatch, capsys):
     arrays, files = make_official("hwf")
     pretend(monkeypatch, "hwf", arrays, files)

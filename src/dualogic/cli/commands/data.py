@@ -53,7 +53,7 @@ class Get:
                         accept_different=self.accept_different,
                         on_progress=on_progress,
                     )
-            except DualogicError as error:
+            except (DualogicError, OSError) as error:  # a full disk, a folder that may not be written to
                 failed = True
                 print(f"dualogic: {error}", file=sys.stderr)
             else:

@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -94,6 +94,7 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
         A temporary file in the same folder; removed if the block fails.
 
     Example:
+        >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
         >>> with write_whole(folder / "a.txt") as file:
         ...     _ = file.write(b"all of it")
@@ -101,16 +102,15 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
         ['a.txt']
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(descriptor, "w+b") as file:
+        with temporary.open("x+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 
@@ -129,12 +129,6 @@ def hash_file(file: IO[bytes], algorithm: str = "sha256") -> str:
         digest.update(block)
     file.seek(0)
     return digest.hexdigest()
-
-
-def _umask() -> int:
-    current = os.umask(0o022)
-    os.umask(current)
-    return current
 
 
 def _sync_folder(folder: Path) -> None:
