@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dualogic import numerics
 from dualogic.arguments import check_choice
 from dualogic.compile.binding import Bound
 from dualogic.compile.tree import Level
@@ -141,7 +142,7 @@ class Violated:
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         if level.operation == "|":
-            return (values if mask is None else values.masked_fill(~mask, 1.0)).prod(1)
+            return numerics.product(values if mask is None else values.masked_fill(~mask, 1.0))
         met = values.detach() == 0
         self.seen[level.number] = met
         # An inner "and" with no violated clause is 0 as well, and has dropped the gradients of its clauses already.
