@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import dualogic as dl
 from dualogic.diagnosis import Diagnosis
-from dualogic.diagnosis.outline import outline
+from dualogic.diagnosis.outline import outline, to_text
 from dualogic.formula.connective import Complement, Implication, Junction, Quantifier
 from dualogic.normalize.nnf import to_nnf
 from reference import each_sample, exists, holds, price
@@ -220,17 +220,29 @@ def test_the_worst_samples_are_those_of_the_largest_cost(data):
 
 
 def test_an_implication_keeps_its_antecedent_apart():
-    found = outline("r", dl.Iff(dl.boolean("a"), dl.boolean("b")))
+    a, b = dl.boolean("a"), dl.boolean("b")
+    found = outline("r", dl.Iff(a, b))
     assert [(part.path, part.kind, part.antecedent) for part in found] == [
         ("r", "and", None),
-        ("r/0", "implies", "a"),
-        ("r/1", "implies", "b"),
+        ("r/0", "implies", a),
+        ("r/1", "implies", b),
     ]
-    (part,) = outline("r", ~Implication(dl.boolean("a"), dl.boolean("b")))
+    (part,) = outline("r", ~Implication(a, b))
     assert (part.kind, part.operands) == ("and", ("a", "~b"))
 
 
 def test_evidence_markers_are_looked_through():
     a, b = dl.boolean("a"), dl.boolean("b")
     (part,) = outline("r", dl.evidence(dl.evidence(a) >> b))
-    assert (part.path, part.kind, part.antecedent, part.operands) == ("r", "implies", "a", ("~a", "b"))
+    assert (part.path, part.kind, to_text(part.antecedent), part.operands) == ("r", "implies", "a", ("~a", "b"))
+
+
+def test_a_part_with_fewer_axes_exists_where_any_entry_that_it_serves_does():
+    m, p, there = dl.var("m", 2, 3), dl.var("p", 3), dl.mask("there", 2, 3)
+    rule = (((p <= 0) | (p >= 1)) & (m <= 0)).all(where=there)
+    mask = torch.tensor([[[True, False, False], [True, True, False]]])
+    report = dl.diagnose(rule, m=torch.zeros(1, 2, 3), p=torch.tensor([[0.0, 0.5, 1.0]]), there=mask).rules["rule"]
+    whole, both, choice = report.connectives
+    assert (whole.entries, both.total, choice.total) == (3, 3, 2)
+    # The third column is nowhere; the second is there once, and no branch holds on it.
+    assert ([operand.alone for operand in choice.operands], choice.none) == ([0.5, 0.0], 0.5)

@@ -31,7 +31,7 @@ BEFORE = report([0] * 10, [2] * 9 + [0])
 @pytest.mark.parametrize(
     ("f", "g", "kind", "words"),
     [
-        ([0] * 10, [0] * 10, verdict.VACUOUS, "only a baseline can tell"),
+        ([0] * 10, [0] * 10, verdict.VACUOUS, "only a baseline or labels of its symbols can tell"),
         ([0] * 10, [2] * 5 + [0] * 5, verdict.VIOLATED, "violated on 50.0 % of the samples"),
         ([1] * 10, [2] * 5 + [0] * 5, verdict.IN_KIND, "true for 50.0 % of the samples, and for 100.0 % of these f == 1 holds"),
         ([0] + [1] * 9, [2] * 2 + [0] * 8, verdict.SATISFIED, "satisfied on 90.0 % of the samples"),

@@ -35,7 +35,8 @@ def diagnose(
         rules: a formula, a mapping of names to formulas, or a :class:`~dualogic.LogicLoss`. With the latter and an ``index``
             the report also says what the dual variables chose.
         tol: a comparison ``v <= c`` holds where ``v <= c + tol``.
-        labels: the class of each sample, ``(batch,)`` integers; a negative one means that it is not known.
+        labels: the class of each sample, ``(batch,)`` integers, or a mapping from symbols to their true values; see
+            :meth:`Diagnosis.update`.
         index: names of the samples, ``(batch,)`` integers; with a loss, its training samples.
         lead: ``f == k`` holds where the probability of class ``k`` exceeds every other by more than this.
         class_cost: of the costs by which samples are ranked; the loss's own by default, ``"probability"`` without one.

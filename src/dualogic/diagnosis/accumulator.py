@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS, autocast_off, take_extreme
 from dualogic.compile.plan import compile_rules
 from dualogic.diagnosis.assemble import assemble
+from dualogic.diagnosis.expectation import check_truths, count_expected, find_classes
 from dualogic.diagnosis.observation import Observed, fit_weights, observe
 from dualogic.diagnosis.outline import outline
 from dualogic.diagnosis.report import ShortcutReport
@@ -24,7 +26,9 @@ from dualogic.formula.shape import as_int
 from dualogic.logic_loss import LogicLoss
 
 CHUNK = 8192
-"""Samples that are evaluated at a time, so that a whole data set can be passed in one call."""
+"""Samples that are evaluated at a time at most, so that a whole data set can be passed in one call ..."""
+CHUNK_VALUES = 2**22
+"""... and truth values of operands, for rules of many clauses."""
 
 
 class Diagnosis:
@@ -79,6 +83,7 @@ class Diagnosis:
         self._costs = compile_rules(self.rules.items(), self.class_cost)
         self._outline = {found.path: found for name, formula in self.rules.items() for found in outline(name, formula)}
         self._wanted = frozenset(self._outline)
+        self._values = max(1, sum(level.operands * math.prod(level.rest) for level in self._truth.levels))
         self.reset()
 
     def reset(self) -> None:
@@ -99,19 +104,29 @@ class Diagnosis:
             index: which samples these are, ``(batch,)`` integers, by which the worst ones are named. With a
                 :class:`~dualogic.LogicLoss` they are its training samples, whose dual variables are then looked at; leave it out
                 for other samples, which have none.
-            labels: the class of each sample, ``(batch,)`` integers; a negative one means that it is not known.
+            labels: the class of each sample, ``(batch,)`` integers; a negative one means that it is not known. Or a mapping from
+                names of symbols to their true values: classes, truth values or numbers, shaped like the symbol. Antecedents
+                whose symbols are all labelled are then compared with what they should be; the first labelled categorical
+                without axes gives the classes of the report.
             tensors: one for each symbol, by name, with a leading batch axis.
         """
         bound = self._truth.bind(tensors, validate=True)
         index = _check_integers("index", index, bound)
-        labels = _check_integers("labels", labels, bound)
+        truths: dict[str, Tensor] = {}
+        if isinstance(labels, Mapping):
+            truths = check_truths(labels, self._truth.symbols, bound)
+            labels = find_classes(truths, self._truth.symbols)
+        else:
+            labels = _check_integers("labels", labels, bound)
         self._check_rows(index)
-        for start in range(0, bound.batch, CHUNK):
-            rows = slice(start, min(start + CHUNK, bound.batch))
+        size = max(1, min(CHUNK, CHUNK_VALUES // self._values))
+        for start in range(0, bound.batch, size):
+            rows = slice(start, min(start + size, bound.batch))
             part = Bound(
                 {name: value[rows] for name, value in bound.tensors.items()}, rows.stop - start, bound.dtype, bound.device
             )
-            self._count(part, None if index is None else index[rows], None if labels is None else labels[rows])
+            shares = {name: truth[rows] for name, truth in truths.items()}
+            self._count(part, None if index is None else index[rows], None if labels is None else labels[rows], shares)
 
     def _check_rows(self, index: Tensor | None) -> None:
         """Refuse an index outside of the loss's table before anything is counted."""
@@ -126,7 +141,7 @@ class Diagnosis:
             )
 
     @torch.no_grad()
-    def _count(self, bound: Bound, index: Tensor | None, labels: Tensor | None) -> None:
+    def _count(self, bound: Bound, index: Tensor | None, labels: Tensor | None, truths: Mapping[str, Tensor]) -> None:
         with autocast_off(bound.device):
             costs = self._costs.fold(self._costs.evaluate(bound), take_extreme)
         seen = observe(self._truth, bound, self.tol, self.lead, self._wanted)
@@ -142,6 +157,7 @@ class Diagnosis:
             self._tally.add(number, count_junctions(observed) if junction else count_entries(observed), labels)
             if junction:
                 self._count_weights(observed, weights, bound.batch, labels)
+                self._count_expected(observed, truths, bound, labels)
         self._worst.add(costs, seen.holds, index, labels, self._samples)
         self._samples += bound.batch
 
@@ -151,6 +167,14 @@ class Diagnosis:
             if path in self._wanted and path in weights:
                 fitted = fit_weights(weights[path].to(hits.device), observed.axes, batch)
                 self._tally.add(path, count_weights(hits[:, lane], observed.exists[:, lane], fitted), labels)
+
+    def _count_expected(self, observed: Observed, truths: Mapping[str, Tensor], bound: Bound, labels: Tensor | None) -> None:
+        for lane, path in enumerate(observed.level.paths if truths else ()):
+            condition = self._outline[path].antecedent if path in self._outline else None
+            if condition is not None:
+                counts = count_expected(condition, truths, bound, self.tol, observed, lane)
+                if counts is not None:
+                    self._tally.add((path, "labels"), counts, labels)
 
     def merge_(self, other: Diagnosis) -> Diagnosis:
         """Add what another diagnosis of the same rules counted, in another process for instance."""

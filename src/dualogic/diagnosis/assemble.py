@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from dualogic.diagnosis.outline import Connective
+from dualogic.diagnosis.outline import Connective, to_text
 from dualogic.diagnosis.report import (
     AntecedentReport,
     ConnectiveReport,
@@ -65,7 +65,8 @@ def _rule(
     for part in parts:
         level, lane = places[part.path]
         if level in sums:
-            connectives.append(_connective(part, sums[level][lane].tolist(), sums.get(part.path)))
+            labelled = sums.get((part.path, "labels"))
+            connectives.append(_connective(part, sums[level][lane].tolist(), sums.get(part.path), labelled))
     return RuleReport(
         name=name,
         text=text,
@@ -77,7 +78,7 @@ def _rule(
     )
 
 
-def _connective(part: Connective, sums: list[float], weights: Tensor | None) -> ConnectiveReport:
+def _connective(part: Connective, sums: list[float], weights: Tensor | None, labelled: Tensor | None) -> ConnectiveReport:
     if part.kind in ("all", "any"):
         units, empty, entries, holding = sums
         return ConnectiveReport(
@@ -102,8 +103,16 @@ def _connective(part: Connective, sums: list[float], weights: Tensor | None) -> 
         operands, weighing = _weigh(operands, weights.tolist())
     antecedent = None
     if part.antecedent is not None:
-        shares = [_share(value, units) for value in (true, applied, hits[0], units - true - hits[0])]
-        antecedent = AntecedentReport(part.antecedent, *shares)
+        known, expected, read = [0.0] * 3 if labelled is None else labelled.tolist()
+        antecedent = AntecedentReport(
+            text=to_text(part.antecedent),
+            holds=_share(true, units),
+            applied=_share(applied, units),
+            denied=_share(hits[0], units),
+            undecided=_share(units - true - hits[0], units),
+            expected=_share(expected, known),
+            read=_share(read, expected),
+        )
     return ConnectiveReport(
         part.path,
         part.kind,

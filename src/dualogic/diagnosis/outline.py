@@ -32,7 +32,7 @@ class Connective:
             ``"any"``.
         text: the connective as written.
         operands: the texts of its operands.
-        antecedent: the text of an implication's antecedent.
+        antecedent: that of an implication.
         counted: ``"samples"``, or ``"entries"`` below a quantifier.
     """
 
@@ -40,7 +40,7 @@ class Connective:
     kind: str
     text: str
     operands: tuple[str, ...]
-    antecedent: str | None
+    antecedent: Formula | None
     counted: str
 
 
@@ -66,12 +66,12 @@ def outline(name: str, formula: Formula) -> list[Connective]:
 
 def _descend(node: Formula, positive: bool, path: str, counted: str, found: list[Connective]) -> None:
     node, positive = _strip(node, positive)
-    antecedent: str | None = None
+    antecedent: Formula | None = None
     below = True
     operands: list[tuple[Formula, bool]]
     if isinstance(node, Quantifier):
         kind = "all" if (node.operation == "all") == positive else "any"
-        found.append(Connective(path, kind, _text(node, positive), (_text(node.operand, positive),), None, counted))
+        found.append(Connective(path, kind, to_text(node, positive), (to_text(node.operand, positive),), None, counted))
         _descend(node.operand, positive, f"{path}/0", "entries", found)
         return
     if isinstance(node, Junction):
@@ -79,7 +79,7 @@ def _descend(node: Formula, positive: bool, path: str, counted: str, found: list
         operands = [(operand, positive) for operand in node.operands]
     elif isinstance(node, Implication):
         kind = "implies" if positive else "and"
-        antecedent = _text(node.antecedent, True) if positive else None
+        antecedent = node.antecedent if positive else None
         operands = [(node.antecedent, not positive), (node.consequent, positive)]
     elif isinstance(node, Equivalence):
         sides = [(node.left, node.right), (node.right, node.left)]
@@ -93,8 +93,8 @@ def _descend(node: Formula, positive: bool, path: str, counted: str, found: list
             return
         below, kind = False, "and" if normal.operation == "&" else "or"
         operands = [(operand, True) for operand in normal.operands]
-    texts = tuple(_text(*operand) for operand in operands)
-    found.append(Connective(path, kind, _text(node, positive), texts, antecedent, counted))
+    texts = tuple(to_text(*operand) for operand in operands)
+    found.append(Connective(path, kind, to_text(node, positive), texts, antecedent, counted))
     if kind == "and" and below:
         for position, (operand, sign) in enumerate(operands):
             _descend(operand, sign, f"{path}/{position}", counted, found)
@@ -113,7 +113,8 @@ def _strip(node: Any, positive: bool) -> tuple[Formula, bool]:
             return node, positive
 
 
-def _text(node: Formula, positive: bool) -> str:
+def to_text(node: Formula, positive: bool = True) -> str:
+    """A formula, or its negation, for a reader: without markers around it, and cut off where it is long."""
     node, positive = _strip(node, positive)
     if positive:
         return shorten(str(node))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,8 @@ class AntecedentReport:
         applied: the antecedent is true, and so is the consequent.
         denied: the antecedent is false; the rule asks for nothing and is satisfied vacuously.
         undecided: neither, because no class leads by ``lead``.
+        expected: the antecedent is true by the labels of its symbols; ``None`` if they were not given.
+        read: of the units that ``expected`` counts, the fraction on which the model makes it true.
     """
 
     text: str
@@ -68,6 +71,8 @@ class AntecedentReport:
     applied: float | None
     denied: float | None
     undecided: float | None
+    expected: float | None = None
+    read: float | None = None
 
     @property
     def kept(self) -> float | None:
@@ -181,6 +186,11 @@ class RuleReport:
     def choices(self) -> tuple[ConnectiveReport, ...]:
         """The connectives that can be satisfied in several ways."""
         return tuple(part for part in self.connectives if part.kind in CHOICES)
+
+    @functools.cached_property
+    def by_path(self) -> Mapping[str, ConnectiveReport]:
+        """The connectives by their paths."""
+        return {part.path: part for part in self.connectives}
 
     @property
     def antecedent(self) -> AntecedentReport | None:

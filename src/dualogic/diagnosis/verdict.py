@@ -1,7 +1,8 @@
 """What the numbers say, in one sentence per finding.
 
 A single report shows what a rule's satisfaction consists of. It cannot show what a network *would* have said without the
-rule: an antecedent that is never true may be rightly so. That takes a baseline; see :mod:`dualogic.diagnosis.comparison`.
+rule: an antecedent that is never true may be rightly so. That takes a baseline (see :mod:`dualogic.diagnosis.comparison`) or
+labels of the antecedent's own symbols, which tell where it should be true.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport
 NO_SAMPLES = "no samples"
 VIOLATED = "violated"
 SWITCHED_OFF = "antecedent switched off"
+NOT_READ = "antecedent not read"
 VACUOUS = "antecedent never true"
 TAKEN_OVER = "one branch took over"
 ONE_BRANCH = "one branch takes every sample"
@@ -25,6 +27,7 @@ KINDS = (
     NO_SAMPLES,
     VIOLATED,
     SWITCHED_OFF,
+    NOT_READ,
     VACUOUS,
     TAKEN_OVER,
     ONE_BRANCH,
@@ -64,7 +67,7 @@ def judge(rule: RuleReport, class_names: Sequence[str] | None = None) -> tuple[F
     for part in rule.choices:
         found += _judge_choice(part, rule, class_names)
         found += _judge_weights(part)
-    if all(finding.kind not in (VIOLATED, VACUOUS, ONE_BRANCH, SATISFIED, IN_KIND) for finding in found):
+    if all(finding.kind not in (VIOLATED, NOT_READ, VACUOUS, ONE_BRANCH, SATISFIED, IN_KIND) for finding in found):
         found.append(Finding(SATISFIED, f"satisfied on {percent(rule.satisfied)} of the samples", rule.name))
     return tuple(sorted(found, key=lambda finding: KINDS.index(finding.kind)))
 
@@ -126,8 +129,20 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
     held = 1.0 - part.none
     antecedent = part.antecedent
     if antecedent is not None and antecedent.holds is not None:
-        shares = _class_antecedents(part, rule)
-        if antecedent.holds < NEVER and max(shares.values(), default=0.0) < SELDOM:
+        if antecedent.expected is not None and antecedent.expected >= NEVER and (antecedent.read or 0.0) < HALF:
+            expected, read = percent(antecedent.expected), percent(antecedent.read)
+            sentence = (
+                f"the antecedent {antecedent.text} is true for {expected} of the {part.counted} by their labels, and the model "
+                f"makes it so on {read} of these; on the others the rule holds by not reading it"
+            )
+            yield Finding(NOT_READ, sentence, part.path)
+        elif antecedent.holds < NEVER and antecedent.expected is not None and antecedent.expected < NEVER:
+            sentence = (
+                f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}, and for "
+                f"{percent(antecedent.expected)} by their labels: the rule asks for almost nothing, rightly"
+            )
+            yield Finding(SATISFIED, sentence, part.path)
+        elif antecedent.holds < NEVER and max(_class_antecedents(part, rule).values(), default=0.0) < SELDOM:
             yield Finding(VACUOUS, _describe_vacuous(part, rule, class_names), part.path)
         elif (antecedent.kept or 0.0) > 1.0 - MUCH_VIOLATED:
             sentence = (
@@ -154,17 +169,14 @@ def _describe_vacuous(part: ConnectiveReport, rule: RuleReport, class_names: Seq
         label = max(shares, key=shares.__getitem__)
         most = f" (at most {percent(shares[label])} of any class, in {class_name(label, class_names)})"
         sentence += most if shares[label] else ", in every class"
-    return f"{sentence}, so the rule asks for almost nothing; whether it was switched off only a baseline can tell"
+    remedy = "only a baseline or labels of its symbols can tell"
+    return f"{sentence}, so the rule asks for almost nothing; whether it was switched off {remedy}"
 
 
 def _class_antecedents(part: ConnectiveReport, rule: RuleReport) -> dict[int, float]:
     """How often the antecedent of a connective is true in each class."""
-    return {
-        label: inner.antecedent.holds or 0.0
-        for label, report in rule.classes.items()
-        for inner in report.connectives
-        if inner.path == part.path and inner.antecedent is not None
-    }
+    found = {label: report.by_path[part.path].antecedent for label, report in rule.classes.items() if part.path in report.by_path}
+    return {label: antecedent.holds or 0.0 for label, antecedent in found.items() if antecedent is not None}
 
 
 def _judge_weights(part: ConnectiveReport) -> Iterable[Finding]:
