@@ -108,6 +108,22 @@ def test_options_have_a_row_of_their_own_and_the_papers_figures_stand_once(read,
     assert row_of(table, "dual[step=0.5]").cells[0].published is None
 
 
+def test_what_all_runs_changed_is_said_once(read, tmp_path):
+    results = [make_result(method=method, seed=seed, batch=64) for method in ("none", "dual") for seed in SEEDS]
+    (file,) = write_runs(tmp_path / "runs", [make_result(seed=8, batch=64)])
+    file.unlink()
+    table = make_table(read(results))
+    assert [row.label for row in table.rows if row.seeds.startswith("5")] == ["none", "dual"]
+    assert row_of(table, "dual").seeds == "5, unfinished 1"
+    assert "All runs: batch=64, otherwise than by default." in table.notes
+    assert any(note.startswith("Ours (dual) against") for note in table.notes)
+
+
+def test_what_one_method_alone_changed_stays_in_its_name(read):
+    table = make_table(read([make_result(seed=seed, batch=64) for seed in SEEDS]))
+    assert row_of(table, "dual[batch=64]").name == "Ours (dual[batch=64])"
+
+
 def test_the_best_is_what_the_column_says(read, monkeypatch):
     monkeypatch.setitem(TASKS, "errors", Errors)
     levels = {"none": 30.0, "supervised": 1.0, "dl2": 9.0, "uniform": 5.0, "dual": 10.0}
@@ -201,11 +217,12 @@ def test_weights_stand_beside_what_holds(read):
 def test_branches_without_groups_pair_up_and_without_weights_there_is_no_table(read):
     results = [make_result(seed=seed) for seed in SEEDS]
     for result in results:
-        result["pool"] = {"two_digits_holds": 80.0, "two_digits_weight": 0.7, "lonely_weight": 0.1}
+        result["pool"] = {"two_digits_holds": 80.0, "two_digits_weight": 0.7, "q_weight": 0.3, "q_holds": 10.0}
+        result["pool"] |= {"lonely_weight": 0.1, "alone_weight_here": 0.1, "alone_holds_here": 0.1}
     found = read(results)
     table = make_branch_table(found)
-    assert [column.label for column in table.columns] == ["two digits: weight", "holds", "largest gap"]
-    assert [cell.mean for cell in table.rows[0].cells] == pytest.approx([0.7, 0.8, 0.1])
+    assert [column.label for column in table.columns] == ["two digits: weight", "holds", "Q: weight", "holds", "largest gap"]
+    assert [cell.mean for cell in table.rows[0].cells] == pytest.approx([0.7, 0.8, 0.3, 0.1, 0.2])
     for result in results:
         result["pool"] = {"q_holds_sixes": 80.0}
     for run, result in zip(found.runs, results):

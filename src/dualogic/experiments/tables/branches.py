@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 import re
@@ -38,13 +39,17 @@ class Branch:
 
 
 def find_branches(runs: Sequence[Run]) -> list[Branch]:
-    """The branches with both a weight and a share of samples in some run, groups together, in the order of the results."""
+    """The branches with both a weight and a share of samples in some run, groups together, in the order of the results.
+
+    A branch alone in its group is left out: its weight says nothing without that of another.
+    """
     keys = dict.fromkeys(key for run in runs for key in run.values["pool"])
     matches = [match for match in map(_KEY.fullmatch, keys) if match]
     branches = dict.fromkeys(Branch(match["branch"], match["group"] or "") for match in matches)
     groups = list(dict.fromkeys(branch.group for branch in branches))
     paired = [branch for branch in branches if branch.key("weight") in keys and branch.key("holds") in keys]
-    return sorted(paired, key=lambda branch: groups.index(branch.group))
+    sizes = collections.Counter(branch.group for branch in paired)
+    return sorted((branch for branch in paired if sizes[branch.group] > 1), key=lambda branch: groups.index(branch.group))
 
 
 def make_branch_table(results: Results) -> Table | None:

@@ -146,21 +146,20 @@ def draw_curves(results: Results) -> Any:
     if not keys:
         return None
     rows = _split_groups(group_runs(results))
-    figure = style.make_figure(PANEL_WIDTH * len(keys), PANEL_HEIGHT * len(rows) + 0.4)
+    crosses = "; x: a run that diverged" if any(run.diverged for run in results.runs) else ""
+    figure = style.make_figure(_panel_width(group_runs(results)) * len(keys), PANEL_HEIGHT * len(rows) + 0.4)
     labels = {column.key: column.label for column in TASKS[results.task].columns}
     falling = {column.key for column in TASKS[results.task].columns if column.better == "lower"}
     grid = figure.subplots(len(rows), len(keys), squeeze=False)
     for axes, (groups, key) in zip(grid.flat, itertools.product(rows, keys)):
         name = key.removeprefix("train_")
         if name in falling:
-            axes.set_yscale("log")
+            style.use_logarithm(axes)
         drawn = _draw_lines(axes, groups, key)
         axes.set_title(f"{labels.get(name, name)} ({'validation' if name == key else 'training'})")
         axes.set_xlabel("epoch")
         _name_lines(axes, drawn)
-    figure.suptitle(
-        f"{TASKS[results.task].title}: mean and one deviation over seeds; x: a run that diverged", x=0.01, ha="left", fontsize=11
-    )
+    figure.suptitle(f"{TASKS[results.task].title}: mean and one deviation over seeds{crosses}", x=0.01, ha="left", fontsize=11)
     return figure
 
 
@@ -194,6 +193,12 @@ def _draw_lines(axes: Any, groups: Sequence[Group], key: str) -> list[tuple[str,
     return drawn
 
 
+def _panel_width(groups: Sequence[Group]) -> float:
+    """Inches, with room for the longest name."""
+    longest = max(len(short_name(runs[0].method, label)) for label, runs in groups)
+    return PANEL_WIDTH + 0.075 * max(0, longest - 16)
+
+
 def _name_lines(axes: Any, drawn: Sequence[tuple[str, str, float]]) -> None:
     """Name each line at its end; names that would overlap move apart and keep a thin link to their line."""
     to_axes = axes.transData + axes.transAxes.inverted()
@@ -220,7 +225,7 @@ def draw_rule(results: Results) -> Any:
         return None
     keys = [TASKS[results.task].choose_by, *names]
     labels = {column.key: column.label for column in TASKS[results.task].columns}
-    figure = style.make_figure(PANEL_WIDTH * len(keys), PANEL_HEIGHT + 0.4)
+    figure = style.make_figure(_panel_width(groups) * len(keys), PANEL_HEIGHT + 0.4)
     for axes, key in zip(figure.subplots(1, len(keys), squeeze=False).flat, keys):
         drawn = _draw_lines(axes, groups, key)
         axes.set_title(labels.get(key, key) + (" (% of held-out samples)" if key in names else " (validation)"))

@@ -101,6 +101,15 @@ def make_figure(width: float, height: float) -> Any:
     return figure
 
 
+def use_logarithm(axes: Any) -> None:
+    """A logarithmic axis with plain numbers on it."""
+    from matplotlib.ticker import LogFormatter
+
+    axes.set_yscale("log")
+    for axis_of in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        axis_of(LogFormatter(minor_thresholds=(2, 0.5)))
+
+
 def save(figure: Any, path: Path) -> None:
     """Write a figure in the format that the ending of its name says."""
     from dualogic.errors import OptionError

@@ -116,11 +116,31 @@ def make_table(results: Results) -> Table:
 
 
 def group_runs(results: Results) -> list[tuple[str, list[Run]]]:
-    """The runs of each label, in the order of tables."""
+    """The runs of each label, in the order of tables; what was changed for all of them is left out of the labels."""
+    shared = shared_changes(results)
     groups: dict[str, list[Run]] = {}
     for run in results.runs:
-        groups.setdefault(run.label, []).append(run)
+        groups.setdefault(_without(run.label, shared), []).append(run)
     return sorted(groups.items(), key=lambda group: order_of(group[1][0].method, group[0]))
+
+
+def shared_changes(results: Results) -> list[str]:
+    """What all runs set otherwise than by default, if several methods were run; a note says it once instead of each row."""
+    labels = [_changes(run.label) for run in results.runs]
+    if len({run.method for run in results.runs}) == 1:
+        return []
+    return [change for change in labels[0] if all(change in label for label in labels)]
+
+
+def _changes(label: str) -> list[str]:
+    inside = label.partition("[")[2].removesuffix("]")
+    return inside.split(", ") if inside else []
+
+
+def _without(label: str, shared: Sequence[str]) -> str:
+    left = [change for change in _changes(label) if change not in shared]
+    name = label.partition("[")[0]
+    return f"{name}[{', '.join(left)}]" if left else name
 
 
 def order_of(method: str, label: str) -> tuple[int, bool, str]:
@@ -162,7 +182,8 @@ def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
     diverged = sum(run.diverged for run in runs)
     if diverged:
         text += f", diverged {diverged} of {len(runs)}"
-    unfinished = sum(name == label for name, _ in results.unfinished)
+    shared = shared_changes(results)
+    unfinished = sum(_without(name, shared) == label for name, _ in results.unfinished)
     return text + (f", unfinished {unfinished}" if unfinished else "")
 
 
@@ -241,6 +262,9 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
         notes.append("Where a number of runs is given behind a figure, only these have it.")
     if timed:
         notes.append("Times of runs that shared a device are longer than those of runs alone.")
+    shared = shared_changes(results)
+    if shared:
+        notes.append(f"All runs: {', '.join(shared)}, otherwise than by default.")
     notes += compare_with_paper(rows, columns)
     run_or_published = {row.method for row in rows}
     left_out = [name for name in TASKS[results.task].arms if name not in run_or_published]
