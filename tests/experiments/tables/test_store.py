@@ -134,6 +134,8 @@ def spoil(content, name):
         content["runs"].append(run)
     elif name == "epochs":
         run["config"]["task"]["epochs"] = 7
+    elif name == "defaults of the method":
+        run["method"] = "Dual(step=7)"
     return content
 
 
@@ -151,6 +153,7 @@ def spoil(content, name):
         ("pool", "pool in .* must be numbers by name; got list"),
         ("ragged", "must be lists of one length"),
         ("twice", "seed 0 of dual .* is both in"),
+        ("defaults of the method", r"differ in the method \(.*Dual\(step=7\)\): they"),
         ("epochs", "differ in epochs: they cannot be averaged"),
     ],
 )

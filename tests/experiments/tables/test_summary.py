@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dualogic.experiments import arms
 from dualogic.experiments.tables import Cell, make_branch_table, make_table, read_results
+from dualogic.experiments.tables.naming import order_of
 from dualogic.experiments.tables.published import find_published
-from dualogic.experiments.tables.summary import order_of
 from dualogic.experiments.tasks import TASKS, Column, Digits
 from experiments.tables.fabricate import make_result, write_runs
 

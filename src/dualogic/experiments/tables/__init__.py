@@ -6,7 +6,8 @@ from dualogic.experiments.tables.branches import make_branch_table
 from dualogic.experiments.tables.formats import to_latex, to_markdown, to_text
 from dualogic.experiments.tables.page import make_page
 from dualogic.experiments.tables.published import find_published
-from dualogic.experiments.tables.store import Results, Run, collect, find_tasks, make_label, read_results
+from dualogic.experiments.tables.runs import Results, Run, make_label
+from dualogic.experiments.tables.store import collect, find_tasks, read_results
 from dualogic.experiments.tables.summary import Cell, Row, Table, make_table
 
 __all__ = [

@@ -8,8 +8,9 @@ import math
 import re
 from collections.abc import Sequence
 
-from dualogic.experiments.tables.store import Results, Run
-from dualogic.experiments.tables.summary import Row, Table, count_seeds, group_runs, make_cell, show_name
+from dualogic.experiments.tables.naming import group_runs, show_name
+from dualogic.experiments.tables.runs import Results, Run
+from dualogic.experiments.tables.summary import Row, Table, count_seeds, make_cell
 from dualogic.experiments.tasks import TASKS, Column
 
 _KEY = re.compile(r"(?P<branch>.+?)_(?P<kind>weight|holds)(?:_(?P<group>.+))?")

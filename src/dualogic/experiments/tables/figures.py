@@ -12,8 +12,9 @@ from typing import Any
 
 from dualogic.experiments.tables import style
 from dualogic.experiments.tables.branches import Branch, find_branches
-from dualogic.experiments.tables.store import Results, Run
-from dualogic.experiments.tables.summary import PAPER_NAMES, Table, describe_column, group_runs, make_table, short_name
+from dualogic.experiments.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name
+from dualogic.experiments.tables.runs import Results, Run
+from dualogic.experiments.tables.summary import Table, make_table
 from dualogic.experiments.tasks import TASKS
 
 PANEL_WIDTH, PANEL_HEIGHT = 4.6, 3.2
@@ -96,8 +97,8 @@ def draw_comparison(results: Results) -> Any:
     shown = [place for place, _ in enumerate(table.columns) if any(row.cells[place].values for row in table.rows)]
     if not shown:
         return None
-    wide = min(len(shown), MOST_IN_A_ROW)
-    high = math.ceil(len(shown) / wide)
+    high = math.ceil(len(shown) / MOST_IN_A_ROW)
+    wide = math.ceil(len(shown) / high)
     figure = style.make_figure(2.2 + 2.7 * wide, 0.8 + high * (0.7 + 0.27 * len(table.rows)))
     grid = figure.subplots(high, wide, squeeze=False, sharey=True)
     for axes, place in zip(grid.flat, shown):

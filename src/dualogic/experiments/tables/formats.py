@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dualogic.experiments.tables.summary import Cell, Table, describe_column
+from dualogic.experiments.tables.naming import describe_column
+from dualogic.experiments.tables.summary import Cell, Table
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

@@ -8,7 +8,8 @@ from pathlib import Path
 from dualogic.errors import DataError, MissingDataError
 from dualogic.experiments.tables.branches import make_branch_table
 from dualogic.experiments.tables.formats import to_markdown
-from dualogic.experiments.tables.store import Results, find_tasks, read_results
+from dualogic.experiments.tables.runs import Results
+from dualogic.experiments.tables.store import find_tasks, read_results
 from dualogic.experiments.tables.summary import make_table
 
 HEADER = """# Results

@@ -16,73 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from dualogic.errors import DataError, MissingDataError, OptionError
-from dualogic.experiments.runner.config import Config
 from dualogic.experiments.runner.folder import CONFIG, RESULT
 from dualogic.experiments.runner.result import Result
+from dualogic.experiments.tables.runs import Results, Run, make_label
 from dualogic.experiments.tasks import TASKS
 
 _NEEDED = tuple(field.name for field in dataclasses.fields(Result) if field.default is dataclasses.MISSING)
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """One run that has ended, as a table needs it.
-
-    Attributes:
-        label: the method and what was set otherwise than by default, such as ``dual[step=0.5]``.
-        values: see :class:`~dualogic.experiments.runner.result.Result`.
-        path: where it was read.
-    """
-
-    label: str
-    values: dict[str, Any]
-    path: Path
-
-    @property
-    def task(self) -> str:
-        """The task's name."""
-        return str(self.values["config"]["task"]["name"])
-
-    @property
-    def method(self) -> str:
-        """The name of the arm."""
-        return str(self.values["config"]["method"])
-
-    @property
-    def seed(self) -> int:
-        """The seed."""
-        return int(self.values["config"]["seed"])
-
-    @property
-    def hyper(self) -> dict[str, Any]:
-        """The task's hyper-parameters."""
-        return dict(self.values["config"]["task"])
-
-    @property
-    def diverged(self) -> bool:
-        """Training stopped early."""
-        return self.values.get("failure") is not None
-
-    @property
-    def curve(self) -> list[dict[str, float]]:
-        """What was measured while training, a dictionary for each measured epoch."""
-        history: list[dict[str, float]] = self.values["history"]
-        return history
-
-
-@dataclasses.dataclass(frozen=True)
-class Results:
-    """All runs of a task.
-
-    Attributes:
-        task: its name.
-        runs: that have ended, sorted by label and seed.
-        unfinished: label and seed of runs that were started but have no result; known from run folders only.
-    """
-
-    task: str
-    runs: tuple[Run, ...]
-    unfinished: tuple[tuple[str, int], ...] = ()
 
 
 def read_results(folder: Path, task: str) -> Results:
@@ -149,41 +88,6 @@ def collect(runs: Path, task: str, results: Path) -> list[Path]:
         _write(file, task, merged)
         written.append(file)
     return written
-
-
-def make_label(config: Mapping[str, Any]) -> str:
-    """Name a configuration by its method and what was set otherwise than by default; runs of one label differ in the seed only.
-
-    Args:
-        config: as in a result.
-
-    Example:
-        >>> from dualogic.experiments.tasks import Digits
-        >>> make_label(Config(Digits(), "dual").as_dict())
-        'dual'
-        >>> make_label(Config(Digits(epochs=5), "dual", {"step": 0.5}, seed=3).as_dict())
-        'dual[epochs=5, step=0.5]'
-    """
-    hyper = config["task"]
-    changed = {name: value for name, value in hyper.items() if name != "name" and value != _defaults(TASKS[hyper["name"]])[name]}
-    usual = _defaults(Config)
-    others = {name: value for name, value in config.items() if name not in ("task", "method", "options", "seed")}
-    changed.update({name: value for name, value in others.items() if value != usual[name]})
-    changed.update(config["options"])
-    words = [f"{name}={value}" for name, value in changed.items()]
-    return f"{config['method']}[{', '.join(words)}]" if words else str(config["method"])
-
-
-def _defaults(kind: type) -> dict[str, Any]:
-    """A dataclass's defaults as JSON would give them back; ``None`` for what has none."""
-
-    class Absent(dict[str, Any]):
-        def __missing__(self, name: str) -> None:
-            return None
-
-    fields = dataclasses.fields(kind)
-    known = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
-    return Absent(json.loads(json.dumps(known, default=str)))
 
 
 # ---------------------------------------------------------------------- reading
@@ -273,7 +177,10 @@ def _check_together(runs: Iterable[Run]) -> None:
                 f"seed {run.seed} of {run.label} of {run.task!r} is both in {other.path} and in {run.path}; delete one"
             )
         model = first.setdefault(run.label, run)
-        differences = sorted(name for name in _differences(run.values["config"], model.values["config"]) if name != "seed")
+        differences = sorted(_differences(run.values["config"], model.values["config"]) - {"seed"})
+        if run.values["method"] != model.values["method"]:
+            # Defaults of a method may have changed between two commits.
+            differences.append(f"the method ({run.values['method']} and {model.values['method']})")
         if differences:
             raise DataError(
                 f"{run.label} with seed {run.seed} in {run.path} and with seed {model.seed} in {model.path} differ in "

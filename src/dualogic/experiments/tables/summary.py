@@ -8,21 +8,11 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from dualogic.experiments import arms
+from dualogic.experiments.tables.naming import describe_column, group_runs, order_of, shared_changes, show_name, strip_label
 from dualogic.experiments.tables.published import EPOCH_SECONDS, Published, find_published, methods_of
-from dualogic.experiments.tables.store import Results, Run
+from dualogic.experiments.tables.runs import Results, Run
 from dualogic.experiments.tasks import TASKS, Column
 
-PAPER_NAMES = {
-    "none": "Baseline (none)",
-    "supervised": "Fully supervised",
-    "semantic": "SL (semantic)",
-    "problog": "DPL (problog)",
-    "pd1": "PD1",
-    "pd2": "PD2",
-    "dl2": "DL2",
-    "dual-paper": "Ours, as printed (dual-paper)",
-    "dual": "Ours (dual)",
-}
 OWN = "dual"
 
 
@@ -68,7 +58,7 @@ class Row:
 
     Attributes:
         name: shown in the table.
-        label: of the runs; see :func:`~dualogic.experiments.tables.store.make_label`.
+        label: of the runs; see :func:`~dualogic.experiments.tables.runs.make_label`.
         method: the arm.
         seeds: how many runs there are, and what became of those that failed.
         cells: one for each column.
@@ -115,63 +105,6 @@ def make_table(results: Results) -> Table:
     return Table(results.task, task.title, columns, tuple(rows), _make_notes(results, rows, columns, timed))
 
 
-def group_runs(results: Results) -> list[tuple[str, list[Run]]]:
-    """The runs of each label, in the order of tables; what was changed for all of them is left out of the labels."""
-    shared = shared_changes(results)
-    groups: dict[str, list[Run]] = {}
-    for run in results.runs:
-        groups.setdefault(_without(run.label, shared), []).append(run)
-    return sorted(groups.items(), key=lambda group: order_of(group[1][0].method, group[0]))
-
-
-def shared_changes(results: Results) -> list[str]:
-    """What all runs set otherwise than by default, if several methods were run; a note says it once instead of each row."""
-    labels = [_changes(run.label) for run in results.runs]
-    if len({run.method for run in results.runs}) == 1:
-        return []
-    return [change for change in labels[0] if all(change in label for label in labels)]
-
-
-def _changes(label: str) -> list[str]:
-    inside = label.partition("[")[2].removesuffix("]")
-    return inside.split(", ") if inside else []
-
-
-def _without(label: str, shared: Sequence[str]) -> str:
-    left = [change for change in _changes(label) if change not in shared]
-    name = label.partition("[")[0]
-    return f"{name}[{', '.join(left)}]" if left else name
-
-
-def order_of(method: str, label: str) -> tuple[int, bool, str]:
-    """Sorts rows: arms in their order, of each the one without options first."""
-    known = arms.names()
-    return (known.index(method) if method in known else len(known), label != method, label)
-
-
-def show_name(method: str, label: str) -> str:
-    """How a row is called: as in the paper, with the options that were set.
-
-    Example:
-        >>> show_name("semantic", "semantic"), show_name("dual", "dual[step=0.5]")
-        ('SL (semantic)', 'Ours (dual[step=0.5])')
-    """
-    name = PAPER_NAMES.get(method, method)
-    if label == method:
-        return name
-    return name.replace(f"({method})", f"({label})") if f"({method})" in name else name + label[len(method) :]
-
-
-def short_name(method: str, label: str) -> str:
-    """The same for figures, where there is little room.
-
-    Example:
-        >>> short_name("semantic", "semantic"), short_name("dual", "dual[step=0.5]")
-        ('SL', 'dual[step=0.5]')
-    """
-    return show_name(method, label).partition(" (")[0] if label == method else label
-
-
 def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
     """How many runs a row has, and how many failed.
 
@@ -183,7 +116,7 @@ def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
     if diverged:
         text += f", diverged {diverged} of {len(runs)}"
     shared = shared_changes(results)
-    unfinished = sum(_without(name, shared) == label for name, _ in results.unfinished)
+    unfinished = sum(strip_label(name, shared) == label for name, _ in results.unfinished)
     return text + (f", unfinished {unfinished}" if unfinished else "")
 
 
@@ -290,22 +223,6 @@ def compare_with_paper(rows: Sequence[Row], columns: Sequence[Column]) -> list[s
         verdicts[verdict].append(f"{describe_column(column, columns)}{difference}")
     words = [f"{verdict}: {', '.join(found)}" for verdict, found in verdicts.items() if found]
     return [f"Ours (dual) against the paper's: {'; '.join(words)}."] if words else []
-
-
-def describe_column(column: Column, columns: Sequence[Column]) -> str:
-    """Its label; where two columns share one, what their keys differ in comes first, as other labels call it.
-
-    Example:
-        >>> some = (Column("q", "Q"), Column("stl10_accuracy", "STL-10 acc."), Column("stl10_q", "Q"))
-        >>> [describe_column(column, some) for column in some]
-        ['Q', 'STL-10 acc.', 'STL-10 Q']
-    """
-    for twin in columns:
-        if twin.label == column.label and column.key.endswith(f"_{twin.key}"):
-            prefix = column.key.removesuffix(twin.key)
-            kin = (other.label for other in columns if other.key.startswith(prefix) and other.label != column.label)
-            return f"{next(kin, prefix.rstrip('_')).split()[0]} {column.label}"
-    return column.label
 
 
 def _describe_origin(runs: Sequence[Run]) -> str:
