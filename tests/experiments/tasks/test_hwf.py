@@ -18,7 +18,7 @@ from dualogic.experiments.arms import make_arm, names
 from dualogic.experiments.data import load
 from dualogic.experiments.runner import Config, Machine, train
 from dualogic.experiments.tasks import HWF, HWF520, TASKS, HWFEfficiency, HWFEfficiency5
-from dualogic.experiments.tasks.hwf import CLASS_RULE, CLASSES, IGNORED, RULE, calculate, measure
+from dualogic.experiments.tasks.hwf import CLASS_RULE, CLASSES, IGNORED, RULE, _divide, _rewrite, calculate, measure
 
 ALPHABET = "123456789+-*/"
 LONGEST = 7
@@ -94,9 +94,6 @@ def test_both_forms_of_the_rule_say_no_two_operators_side_by_side(rows):
 
 
 def test_the_division_is_the_papers():
-    """Rows of the real set are not needed to see how many there would be."""
-    from dualogic.experiments.tasks.hwf import _divide
-
     for task, sizes in zip(VARIANTS, [(1000, 200, 8000), (1000, 500, 2000), (1000, 200, 0), (1000, 500, 0)]):
         parts = _divide(task(), 10_000, seed=3)
         assert tuple(map(len, parts)) == sizes
@@ -176,6 +173,16 @@ def test_rewritten_formulas_show_unseen_images_of_the_same_symbols(problem):
     assert not set(rewritten.images[rewritten.valid].tolist()) & set(training.images[training.valid].tolist())
     assert torch.equal(rewritten.result, test.result)
     assert (rewritten.images != test.images).any()
+
+
+def test_a_class_without_unseen_images_keeps_its_own(problem):
+    """So it is with ``/`` in the real set."""
+    test = problem.test
+    kept = _rewrite(test, problem.unseen & (test.labels != 12))
+    assert torch.equal(kept.images[test.labels == 12], test.images[test.labels == 12])
+    assert not set(kept.images[test.labels == 11].tolist()) & set(problem.training.images.flatten().tolist())
+    unchanged = _rewrite(test, torch.zeros_like(problem.unseen))
+    assert torch.equal(unchanged.images, test.images)
 
 
 def test_measures(problem):
