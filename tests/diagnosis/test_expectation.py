@@ -12,7 +12,11 @@ from reference import each_sample, holds
 from strategies import a, b, bindings, c, f, formulas, g, k, x
 
 f2 = dl.categorical("target", 3)
-conditions = formulas(base=st.sampled_from([f == 1, g != 2, f == g, k == 0, a, b, c[1], x <= 0.5]), depth=2, atom_count=3)
+conditions = formulas(
+    base=st.sampled_from([f == 1, g != 2, f == g, k == 0, k.probabilities[0] >= 0.75, a, b, c[1], x <= 0.5]),
+    depth=2,
+    atom_count=3,
+)
 
 
 def draw_truths(data, symbols, batch):

@@ -103,7 +103,8 @@ class Diagnosis:
         Args:
             index: which samples these are, ``(batch,)`` integers, by which the worst ones are named. With a
                 :class:`~dualogic.LogicLoss` they are its training samples, whose dual variables are then looked at; leave it out
-                for other samples, which have none.
+                for other samples, which have none. Rows of a sharded table are fetched by all processes together, so each
+                then passes batches of the same sizes.
             labels: the class of each sample, ``(batch,)`` integers; a negative one means that it is not known. Or a mapping from
                 names of symbols to their true values: classes, truth values or numbers, shaped like the symbol. Antecedents
                 whose symbols are all labelled are then compared with what they should be; the first labelled categorical
