@@ -42,12 +42,13 @@ def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float 
     Example:
         >>> import dualogic as dl
         >>> v = dl.var("v")
-        >>> for finding in dl.lint({"low": v <= 0.5, "high": v >= 0.7, "both": (v <= 2) | (v >= 3)}):
+        >>> for finding in dl.lint({"low": v <= 0.5, "high": v >= 0.7}):
         ...     print(finding)
         error: rules 'low' and 'high' cannot hold together [conflict]
-        >>> for finding in dl.lint((v <= 0.5) | (v >= 2), ranges={"v": (0, 1)}):
-        ...     print(finding)
-        warning: rule 'rule': the alternative `v >= 2` can never hold [dead-branch]
+        >>> dl.lint((v >= 0) & (v <= 1))
+        []
+        >>> dl.lint((v >= 0) & (v <= 1), ranges={"v": (0, 1)})[0].kind
+        'tautology'
     """
     named = check_rules(rules)
     limits = {**check_ranges(named, getattr(rules, "ranges", {}), strict=False), **check_ranges(named, ranges or {})}
@@ -61,7 +62,9 @@ def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float 
 
 
 def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, float | None]], timeout: float) -> list[Finding]:
+    from dualogic.lint.gradient import check_gradient
     from dualogic.lint.logic import LogicCheck
+    from dualogic.lint.looseness import check_looseness
     from dualogic.lint.prover import Prover
     from dualogic.lint.world import World
 
@@ -71,6 +74,10 @@ def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, floa
         return [found("unknown", tuple(rules), message)]
     world = World(rules.values(), ranges)
     findings = LogicCheck(rules, world, Prover(world, timeout)).run()
+    idle = {finding.rules[0] for finding in findings if finding.kind in ("unsatisfiable", "tautology")}
+    for name, formula in rules.items():
+        if name not in idle:
+            findings += check_looseness(name, formula, ranges, timeout) + check_gradient(name, formula, ranges)
     for name, formula in rules.items():
         terms = [f"`{node.brief()}`" for node in walk(formula) if id(node) in world.opaque]
         if terms:

@@ -191,6 +191,10 @@ class World:
         low, high = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
         return min(max(0.0, low), high)
 
+    def made(self, name: str) -> list[Entry]:
+        """The positions of a symbol whose numbers were asked for."""
+        return [key[2] for key in self._made if key[0] in ("number", "probabilities") and key[1] == name]
+
     def entries(self, name: str) -> list[Entry]:
         """All positions within a symbol's axes."""
         return list(itertools.product(*map(range, max_shape(self.symbols[name].shape))))  # type: ignore[attr-defined]

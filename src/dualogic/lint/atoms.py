@@ -1,0 +1,104 @@
+"""Ground comparisons in negation normal form, with their costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import z3
+
+from dualogic.compile.grounding import fit
+from dualogic.formula.atom import NEGATED, Comparison
+from dualogic.formula.connective import Formula, Junction, Level, Quantifier
+from dualogic.formula.evidence import Evidence
+from dualogic.lint.encode import Encoder
+from dualogic.lint.terms import TermEncoder, positions
+from dualogic.lint.world import Entry, World, constant, exact
+
+Key = tuple[int, Entry, str]
+"""A ground atom: its comparison, its position and its sign."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Atom:
+    """A ground comparison in negation normal form: ``difference operation 0``, with its margin."""
+
+    difference: Any
+    operation: str
+    margin: Fraction
+
+
+class AtomEncoder(Encoder):
+    """An encoder that hands every ground comparison to a function."""
+
+    def __init__(self, world: World, read: Callable[[Atom], Any], terms: TermEncoder | None = None) -> None:
+        super().__init__(world)
+        self.read = read
+        self.atoms: dict[Key, Atom] = {}
+        if terms is not None:
+            self.terms = terms
+
+    def _formula(self, node: Formula, position: Entry, positive: bool) -> Any:
+        if not isinstance(node, Comparison):
+            return super()._formula(node, position, positive)
+        left, right = (self.terms.term(side, fit(position, side.shape)) for side in (node.left, node.right))
+        operation = node.operation if positive else NEGATED[node.operation]
+        key = (id(node), position, operation)
+        self.atoms[key] = Atom(left - right, operation, exact(node.margin) if positive else Fraction(0))
+        return self.read(self.atoms[key])
+
+
+def relax(atom: Atom, amount: Any) -> Any:
+    """That the atom's cost (Eq. 1) is at most ``amount``; for 0, without the margin, the closure of where it holds."""
+    closure = isinstance(amount, int)
+    margin = constant(Fraction(0) if closure else atom.margin)
+    if atom.operation in ("<", "<="):
+        return atom.difference + margin <= amount
+    if atom.operation in (">", ">="):
+        return margin - atom.difference <= amount
+    if atom.operation == "==":
+        return within(atom.difference, amount)
+    return z3.Or(atom.difference >= margin - amount, -atom.difference >= margin - amount)
+
+
+def within(value: Any, amount: Any) -> Any:
+    """That the absolute value is at most ``amount``."""
+    return z3.And(value <= amount, -value <= amount)
+
+
+def numbers_of(expressions: list[Any]) -> list[Any]:
+    """The real variables of expressions."""
+    found_numbers: dict[int, Any] = {}
+    seen: set[int] = set()
+    stack = list(expressions)
+    while stack:
+        expression = stack.pop()
+        if expression.get_id() in seen:
+            continue
+        seen.add(expression.get_id())
+        if z3.is_const(expression) and expression.decl().kind() == z3.Z3_OP_UNINTERPRETED and z3.is_real(expression):
+            found_numbers[expression.get_id()] = expression
+        stack.extend(expression.children())
+    return list(found_numbers.values())
+
+
+def conjuncts(node: Formula, position: Entry) -> Iterator[tuple[Formula, Entry]]:
+    """The parts of a rule that must all hold, written out."""
+    if isinstance(node, (Evidence, Level)):
+        yield from conjuncts(node.operand, position)
+    elif isinstance(node, Junction) and node.operation == "&":
+        for operand in node.operands:
+            yield from conjuncts(operand, fit(position, operand.shape))
+    elif isinstance(node, Quantifier) and node.operation == "all":
+        for inner in positions(node.operand.shape, node.dims, position):
+            yield from conjuncts(node.operand, inner)
+    else:
+        yield node, position
+
+
+def canonical(expression: Any) -> str:
+    """The text of an expression with its numbers called by their order, so that parts of one shape read the same."""
+    names = [z3.Real(f"number!{place}") for place, _ in enumerate(numbers_of([expression]))]
+    return str(z3.substitute(expression, *zip(numbers_of([expression]), names)).sexpr())

@@ -1,0 +1,110 @@
+"""Whether a rule that is violated still pulls at the network when all weights are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.plan import compile_rules
+from dualogic.duals.rules import UPDATE_RULES
+from dualogic.formula.atom import Boolean, BooleanExpression, ClassEqual, ClassIn
+from dualogic.formula.connective import Formula
+from dualogic.formula.function import Application
+from dualogic.formula.node import walk
+from dualogic.formula.symbol import Categorical, Mask
+from dualogic.lint.finding import Finding, found
+from dualogic.lint.samples import as_witness, draw_inputs
+from dualogic.methods.mixture import Mixture
+
+Ranges = Mapping[str, tuple[float | None, float | None]]
+FLAT = 1e-9
+NUDGE = 1e-3
+
+
+def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]:
+    """Look for inputs that violate a rule at a cost whose gradient is zero, as ``(s == 0) | (s == 1)`` does between 0 and 1.
+
+    Example:
+        >>> import dualogic as dl
+        >>> s = dl.var("s")
+        >>> (finding,) = check_gradient("r", (s == 0) | (s == 1), {})
+        >>> finding.witness
+        {'s': 0.5}
+        >>> check_gradient("r", (s >= 0) & (s <= 1), {})
+        []
+    """
+    nodes = walk(formula)
+    costs = ["log"]
+    if any(isinstance(node, (BooleanExpression, ClassIn, ClassEqual)) for node in nodes):
+        costs.append("probability")
+    inputs = draw_inputs(formula, ranges)
+    for class_cost in costs:
+        try:
+            places = _flat_places(formula, inputs, class_cost)
+        except Exception as error:
+            if not any(isinstance(node, Application) for node in nodes):
+                raise
+            # A user's function may refuse the inputs drawn here.
+            message = f"rule {name!r}: its gradient was not looked at: {type(error).__name__}: {error}"
+            return [found("unknown", (name,), message)]
+        if places:
+            how = ' with class_cost="probability"' if class_cost == "probability" else ""
+            message = (
+                f"rule {name!r} can be violated at a cost without gradient while all weights are equal{how}: nothing moves "
+                f"before the weights do"
+            )
+            return [found("zero-gradient", (name,), message, as_witness(formula, inputs, places[0]))]
+    return []
+
+
+def _flat_places(formula: Formula, inputs: Mapping[str, Tensor], class_cost: str) -> list[int]:
+    """The inputs that violate the rule and have no gradient, nor have inputs close by."""
+    flat = _is_flat(formula, inputs, class_cost)
+    if not flat.any():
+        return []
+    generator = torch.Generator().manual_seed(1)
+    nudged = {
+        name: value if value.dtype is torch.bool else _nudge(formula.symbols[name], value, generator)
+        for name, value in inputs.items()
+    }
+    return (flat & _is_flat(formula, nudged, class_cost)).nonzero().flatten().tolist()
+
+
+def _nudge(symbol: Any, value: Tensor, generator: torch.Generator) -> Tensor:
+    noise = 1 + NUDGE * (torch.rand(value.shape, generator=generator, dtype=value.dtype) - 0.5)
+    if isinstance(symbol, Categorical):
+        return value * noise / (value * noise).sum(-1, keepdim=True)
+    return value * noise if isinstance(symbol, Boolean) else value + NUDGE * (noise - 1)
+
+
+def _is_flat(formula: Formula, inputs: Mapping[str, Tensor], class_cost: str) -> Tensor:
+    """For each input whether the rule is violated and its mean cost has no gradient; ``(inputs,)``."""
+    leaves: list[Tensor] = []
+    bound: dict[str, Tensor] = {}
+    for name, symbol in formula.symbols.items():
+        if isinstance(symbol, Mask):
+            bound[name] = inputs[name]
+            continue
+        raw = inputs[name]
+        if isinstance(symbol, (Categorical, Boolean)):
+            # Networks are trained through logits, in which only differences of probabilities' gradients count.
+            raw = raw.log() if isinstance(symbol, Categorical) else raw.logit()
+        leaf = raw.detach().clone().requires_grad_()
+        leaves.append(leaf)
+        if not isinstance(symbol, (Categorical, Boolean)) or symbol.input == "logits":
+            bound[name] = leaf
+        else:
+            bound[name] = leaf.softmax(-1) if isinstance(symbol, Categorical) else leaf.sigmoid()
+    plan = compile_rules([("rule", formula)], class_cost)
+    with torch.enable_grad():
+        costs = plan.fold(plan.evaluate(plan.bind(bound, validate=False)), Mixture(UPDATE_RULES["softmax"], None)).squeeze(1)
+        slopes = torch.autograd.grad(costs.sum(), leaves, allow_unused=True, materialize_grads=True)
+    largest = torch.stack([slope.abs().flatten(1).amax(1) if slope.dim() > 1 else slope.abs() for slope in slopes]).amax(0)
+    flat = costs.isfinite() & (costs > FLAT) & (largest < FLAT)
+    if not flat.any():
+        return flat
+    detached: dict[str, Any] = {name: tensor.detach() for name, tensor in bound.items()}
+    return flat & ~formula.satisfied(tol=1e-6, **detached)

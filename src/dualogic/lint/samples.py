@@ -1,0 +1,107 @@
+"""Example inputs of a rule, at which its cost and its gradient are looked at."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.formula.atom import Boolean
+from dualogic.formula.connective import Formula
+from dualogic.formula.node import walk
+from dualogic.formula.shape import max_shape
+from dualogic.formula.symbol import Categorical, Mask
+from dualogic.formula.term import Constant, Number
+
+MOST_INTERVALS = 12
+RANDOM = 8
+
+
+def draw_inputs(formula: Formula, ranges: Mapping[str, tuple[float | None, float | None]]) -> dict[str, Tensor]:
+    """Tensors for all symbols, in float64: variables, probabilities (also where the rule takes logits) and masks.
+
+    Variables lie between the rule's constants: first all entries in the middle of one interval, then at random within it or
+    summing to 1. Classes are undecided first, then random. Ragged axes have their full length, and masks leave all in.
+
+    Example:
+        >>> import dualogic as dl
+        >>> v = dl.var("v")
+        >>> draw_inputs((v <= 0) | (v >= 10), {})["v"][:3]
+        tensor([ 5., -1., 11.], dtype=torch.float64)
+    """
+    intervals = _intervals(formula)
+    count = len(intervals) * (1 + RANDOM) + 2 * RANDOM
+    generator = torch.Generator().manual_seed(0)
+    inputs: dict[str, Tensor] = {}
+    for name, symbol in formula.symbols.items():
+        sizes = max_shape(symbol.shape)  # type: ignore[attr-defined]
+        if isinstance(symbol, Mask):
+            inputs[name] = torch.ones(count, *sizes, dtype=torch.bool)
+        elif isinstance(symbol, Categorical):
+            inputs[name] = _probabilities(count, (*sizes, symbol.size), len(intervals), generator)
+        elif isinstance(symbol, Boolean):
+            inputs[name] = torch.rand(count, *sizes, generator=generator, dtype=torch.float64) * 0.9 + 0.05
+        else:
+            inputs[name] = _numbers(intervals, sizes, ranges.get(name, (None, None)), generator)
+    return inputs
+
+
+def _intervals(formula: Formula) -> list[tuple[float, float]]:
+    """Between neighbouring constants of the rule, then outside of them."""
+    numbers: set[float] = set()
+    for node in walk(formula):
+        if isinstance(node, Number):
+            numbers.add(node.value)
+        elif isinstance(node, Constant):
+            numbers.update(itertools.islice(node.numbers(), 1000))
+    marks = sorted(numbers) or [0.0]
+    inner = list(itertools.pairwise(marks))
+    return [*inner[:MOST_INTERVALS], (marks[0] - 2, marks[0]), (marks[-1], marks[-1] + 2)]
+
+
+def _numbers(
+    intervals: list[tuple[float, float]], sizes: tuple[int, ...], limits: tuple[float | None, float | None], generator: Any
+) -> Tensor:
+    low = torch.tensor([start for start, _ in intervals], dtype=torch.float64)
+    high = torch.tensor([end for _, end in intervals], dtype=torch.float64)
+    shape = (-1, *(1 for _ in sizes))
+    middle = ((low + high) / 2).reshape(shape).expand(-1, *sizes)
+    parts = [middle]
+    for _ in range(RANDOM):
+        share = torch.rand(len(intervals), *sizes, generator=generator, dtype=torch.float64)
+        parts.append(low.reshape(shape) + share * (high - low).reshape(shape))
+    wide = torch.rand(RANDOM, *sizes, generator=generator, dtype=torch.float64)
+    parts.append(low.min() + wide * (high.max() - low.min()))
+    weights = -torch.rand(RANDOM, *sizes, generator=generator, dtype=torch.float64).log()
+    parts.append(weights / weights.sum(-1, keepdim=True) if sizes else weights)
+    return torch.cat(parts).clamp(*limits) if limits != (None, None) else torch.cat(parts)
+
+
+def _probabilities(count: int, sizes: tuple[int, ...], undecided: int, generator: Any) -> Tensor:
+    weights = -torch.rand(count, *sizes, generator=generator, dtype=torch.float64).log()
+    weights[:undecided] = 1.0
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def as_witness(formula: Formula, inputs: Mapping[str, Tensor], place: int) -> dict[str, Any]:
+    """One of the inputs as a finding shows it."""
+    witness: dict[str, Any] = {}
+    for name, symbol in formula.symbols.items():
+        value = inputs[name][place]
+        if isinstance(symbol, Categorical):
+            labels = list(range(symbol.size)) if symbol.classes is None else list(symbol.classes)
+            witness[name] = _label(value.tolist(), labels, value.dim())
+        elif isinstance(symbol, Boolean):
+            witness[name] = torch.as_tensor(value).tolist()
+        else:
+            witness[name] = value.tolist()
+    return witness
+
+
+def _label(values: Any, labels: list[Any], depth: int) -> Any:
+    if depth > 1:
+        return [_label(row, labels, depth - 1) for row in values]
+    return dict(zip(labels, values))
