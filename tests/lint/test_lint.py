@@ -73,6 +73,17 @@ def test_ranges():
         dl.lint(rule, ranges={"u": (0, 1)})
 
 
+def test_ranges_of_a_rule_file():
+    rules = dl.parse_rules("var v, w: 2 in [-1, 0.5]\nvar u in [0, inf]\nvar t: 3\nrule r: (v <= 1).all() or u <= t.sum()")
+    assert rules.ranges == {"v": (-1.0, 0.5), "w": (-1.0, 0.5), "u": (0.0, float("inf"))}
+    assert kinds(dl.lint(rules)) == ["tautology"]
+    assert kinds(dl.lint(rules, ranges={"v": (None, 2)})) == []
+    with pytest.raises(dl.errors.ParseError, match=r"line 1, column 10: the range from 1 to 0 is empty"):
+        dl.parse_rules("var v in [1, 0]\nrule r: v <= 1")
+    with pytest.raises(dl.errors.ParseError, match=r"expected a number or inf as the end of a range; got 'one'"):
+        dl.parse_rules("var v in [0, one]\nrule r: v <= 1")
+
+
 def test_what_the_solver_cannot_see_is_free_and_said_so():
     v, w = dl.var("v"), dl.var("w")
     squashed = dl.apply(torch.sigmoid, v, name="sigmoid")
@@ -109,6 +120,10 @@ def test_lengths_of_ragged_axes():
     different = dl.And(*((s[:-gap] != s[gap:]).all() for gap in range(1, 5)))
     (finding,) = [finding for finding in dl.lint(different) if finding.severity != "info"]
     assert (finding.kind, finding.severity) == ("unsatisfiable", "warning")  # up to three entries it can hold
+    assert "when n = 5" in finding.message
+    apart = {f"gap{gap}": (s[:-gap] != s[gap:]).all() for gap in range(1, 5)}
+    (finding,) = [finding for finding in dl.lint(apart) if finding.severity != "info"]
+    assert (finding.kind, finding.severity, finding.rules) == ("conflict", "warning", ("gap1", "gap2", "gap3"))
     assert "when n = 5" in finding.message
     assert kinds(dl.lint((x.sum() <= -1) & (x >= 0).all())) == ["unsatisfiable"]
     assert kinds(dl.lint((x[-2] > x.max()) | (x[-2] < x.min()))) == ["unsatisfiable"]

@@ -121,8 +121,10 @@ class LogicCheck:
         texts = [f"{name!r}" for name in involved]
         witness = self._witness([self.holds[name] for name in involved[:-1]])
         fewer = "" if len(involved) == 2 else ", although any of them may be left out and the others can"
-        message = f"rules {_listed(texts)} cannot hold together{fewer}"
-        self.findings.append(found("conflict", tuple(involved), message, witness))
+        shorter = self.prover.ask([self.occupied, *core]).verdict != "unsat"
+        where = f" when {self.world.describe_lengths()}" if shorter else ""
+        finding = found("conflict", tuple(involved), f"rules {_listed(texts)} cannot hold together{where}{fewer}", witness)
+        self.findings.append(dataclasses.replace(finding, severity="warning") if shorter else finding)
         return involved
 
     # Rules that say nothing

@@ -21,7 +21,7 @@ class FileReport:
     Attributes:
         path: the file.
         lines: the line of each rule.
-        findings: empty if the file could not be read.
+        findings: empty if the file could not be read; shown by severity, then by line.
         problem: why it could not be read, or ``None``.
     """
 
@@ -29,6 +29,11 @@ class FileReport:
     lines: Mapping[str, int]
     findings: Sequence[Finding]
     problem: str | None = None
+
+    @property
+    def ordered(self) -> list[Finding]:
+        """The findings, gravest first, in the order of the file."""
+        return sorted(self.findings, key=lambda finding: (-SEVERITIES.index(finding.severity), self.line(finding)))
 
     def line(self, finding: Finding) -> int:
         """The line of the rule that a finding is about."""
@@ -50,7 +55,7 @@ def to_text(reports: Sequence[FileReport]) -> str:
     """
     lines: list[str] = []
     for report in reports:
-        for finding in report.findings:
+        for finding in report.ordered:
             lines.append(f"{report.path}:{report.line(finding)}: {finding}")
             if finding.witness:
                 shown = ", ".join(f"{name} = {_show(value)}" for name, value in finding.witness.items())
@@ -94,7 +99,7 @@ def to_json(reports: Sequence[FileReport]) -> str:
         {
             "file": report.path,
             "problem": report.problem,
-            "findings": [{"line": report.line(finding), **dataclasses.asdict(finding)} for finding in report.findings],
+            "findings": [{"line": report.line(finding), **dataclasses.asdict(finding)} for finding in report.ordered],
         }
         for report in reports
     ]
@@ -127,7 +132,7 @@ def to_sarif(reports: Sequence[FileReport], version: str) -> str:
             "properties": {"rules": list(finding.rules), "witness": finding.witness},
         }
         for report in reports
-        for finding in report.findings
+        for finding in report.ordered
     ]
     problems = [
         {"level": "error", "message": {"text": report.problem}, "locations": [_location(report, 1)]}

@@ -26,14 +26,23 @@ class RuleSet(Mapping[str, Formula]):
         names: everything that the file declares, with constants, groups, axes and lets; ``dl.parse(text, rules)`` reads
             further formulas with them.
         lines: the line of each rule, counted from 1.
+        ranges: ``(low, high)`` for the variables that were declared with a range; ``dl.lint`` takes them into account.
         path: the file, or ``None``.
     """
 
-    def __init__(self, rules: dict[str, Formula], names: dict[str, Any], lines: dict[str, int], path: str | None) -> None:
+    def __init__(
+        self,
+        rules: dict[str, Formula],
+        names: dict[str, Any],
+        lines: dict[str, int],
+        path: str | None,
+        ranges: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
         self._rules = rules
         self.names: Mapping[str, Any] = names
         self.symbols: Mapping[str, Node] = {name: value for name, value in names.items() if is_symbol(value)}
         self.lines: Mapping[str, int] = lines
+        self.ranges: Mapping[str, tuple[float, float]] = dict(ranges or {})
         self.path = path
 
     def __getitem__(self, name: str) -> Formula:
@@ -106,4 +115,4 @@ def _read(source: Source, symbols: Any) -> RuleSet:
             raise source.error(Place(statement.line, 1, 2), TOO_DEEP) from None
     if not declarations.rules:
         raise source.error(Place(1, 1, 2), "there is no rule here", "write: rule NAME: FORMULA")
-    return RuleSet(declarations.rules, declarations.declared, declarations.rule_lines, source.path)
+    return RuleSet(declarations.rules, declarations.declared, declarations.rule_lines, source.path, declarations.ranges)

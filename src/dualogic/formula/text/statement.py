@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, cast
 
 from dualogic.formula.atom import boolean
@@ -31,6 +32,7 @@ class Declarations(Reader):
         super().__init__(source, given)
         self.declared: dict[str, Any] = given
         self.lines: dict[str, int] = {}
+        self.ranges: dict[str, tuple[float, float]] = {}
         self.rules: dict[str, Formula] = {}
         self.rule_lines: dict[str, int] = {}
 
@@ -57,9 +59,24 @@ class Declarations(Reader):
         self._declare(token, axis(self._checked_name(token, "axis"), max=self._whole(size)))
 
     def _var(self, tree: Tree[Token]) -> None:
-        names, sizes = cast("Any", tree.children)
+        names, sizes, _, bounds = cast("Any", tree.children)
         for token in names.children:
             self._declare(token, var(self._checked_name(token, "variable"), *self._sizes(sizes)))
+            if bounds is not None:
+                self.ranges[str(token)] = self._bounds(bounds)
+
+    def _bounds(self, tree: Tree[Token]) -> tuple[float, float]:
+        low, high = (self._bound(cast("Tree[Token]", child)) for child in tree.children)
+        if not low <= high:
+            raise self.source.error(tree, f"the range from {low:g} to {high:g} is empty", "the lower end comes first: [0, 1]")
+        return low, high
+
+    def _bound(self, tree: Tree[Token]) -> float:
+        *sign, token = cast("list[Token]", tree.children)
+        if token.type == "NAME" and str(token) != "inf":
+            raise self.source.error(token, f"expected a number or inf as the end of a range; got {str(token)!r}")
+        value = math.inf if token.type == "NAME" else float(read_number(str(token)))
+        return -value if sign else value
 
     def _bool(self, tree: Tree[Token]) -> None:
         names, sizes, kind = cast("Any", tree.children)
