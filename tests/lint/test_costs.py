@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import dualogic as dl
-from dualogic.formula.atom import Boolean
 from dualogic.formula.symbol import Categorical
 from dualogic.lint.gradient import check_gradient
 from dualogic.lint.looseness import check_looseness
@@ -116,12 +115,12 @@ def test_flat_at_equal_weights(rule):
     assert (finding.kind, finding.severity) == ("zero-gradient", "info")
     leaves, bound = {}, {}
     for name, tensor in to_tensors(rule.symbols, finding.witness).items():
-        symbol, values = rule.symbols[name], tensor.double()
-        classes = isinstance(symbol, Categorical)
-        inner = values.log() if classes else values.logit() if isinstance(symbol, Boolean) else values
-        leaves[name] = bound[name] = inner.requires_grad_()
-        if getattr(symbol, "input", "") == "probs":
-            bound[name] = leaves[name].softmax(-1) if classes else leaves[name].sigmoid()
+        symbol, classes = rule.symbols[name], isinstance(rule.symbols[name], Categorical)
+        if getattr(symbol, "input", "") != "probs":
+            leaves[name] = bound[name] = tensor.requires_grad_()
+            continue
+        leaves[name] = (tensor.log() if classes else tensor.logit()).requires_grad_()
+        bound[name] = leaves[name].softmax(-1) if classes else leaves[name].sigmoid()
     assert not rule.satisfied(tol=1e-6, **{name: tensor.detach() for name, tensor in bound.items()})
     class_cost = "probability" if "class_cost" in finding.message else "log"
     dl.LogicLoss(rule, method=dl.methods.Uniform(class_cost=class_cost), dtype=torch.float64)(**bound).backward()
