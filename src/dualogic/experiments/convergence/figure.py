@@ -8,6 +8,8 @@ from typing import Any
 from dualogic.errors import MissingExtraError
 from dualogic.experiments.convergence.cycles import CLASSES
 
+LOWEST = 1e-9
+"""Gradients below are rounding."""
 INK, GUIDE = "#333333", "#b0b0b0"
 TEAL, RED, AMBER, PURPLE = "#00798c", "#d1495b", "#e09f3e", "#7b5ea7"
 DELTA_COLOURS = {"exact": TEAL, "square": AMBER, "mean": RED}
@@ -61,9 +63,9 @@ def _draw_plateau(axes: Any, results: dict[str, Any]) -> None:
         if run["delta"] != "mean" and run["scale"] != 1:
             continue
         label = run["delta"] + (f", unit {run['scale']:g}" if run["delta"] == "mean" else "")
-        curve = [max(value, 1e-9) for value in run["curve"]]
-        axes.loglog(plateau["iterations"], curve, styles[run["scale"]], color=DELTA_COLOURS[run["delta"]], label=label)
-    axes.set_ylim(bottom=1e-9)
+        seen = [(look, value) for look, value in zip(plateau["iterations"], run["curve"]) if value > LOWEST]
+        axes.loglog(*zip(*seen), styles[run["scale"]], color=DELTA_COLOURS[run["delta"]], label=label)
+    axes.set_ylim(bottom=LOWEST)
     axes.set_title("Gradient of the whole loss, descent without noise", loc="left", fontsize=11)
     axes.set_xlabel("iteration")
     axes.legend(frameon=False, fontsize=8, loc="lower left")
@@ -72,17 +74,19 @@ def _draw_plateau(axes: Any, results: dict[str, Any]) -> None:
 def _draw_duals(axes: Any, results: dict[str, Any]) -> None:
     duals = results["dual_steps"]
     for name, distances in duals["curves"].items():
-        seen = [(look, distance) for look, distance in zip(duals["looks"], distances) if distance > 1e-8]
-        axes.loglog(*zip(*seen), color=RULE_COLOURS[name], marker=".", label=name)
+        # What is 0 goes straight down and out of the panel.
+        shown = [max(distance, 1e-9) for distance in distances]
+        axes.loglog(duals["looks"], shown, color=RULE_COLOURS[name], marker=".", label=name)
     axes.axhline(duals["close"], color=GUIDE, linewidth=1, zorder=0)
     axes.set_ylim(1e-6, 1)
-    axes.set_title("Distance from the optimal cost of an `and`, step 0.2", loc="left", fontsize=11)
+    axes.set_title("Distance from the optimal cost of an and, step 0.2", loc="left", fontsize=11)
     axes.set_xlabel("visits of the sample")
     axes.legend(frameon=False, fontsize=8)
 
 
 def _draw_cycles(axes: Any, results: dict[str, Any]) -> None:
     from matplotlib.colors import BoundaryNorm, ListedColormap
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     cycles = results["cycles"]
@@ -101,5 +105,5 @@ def _draw_cycles(axes: Any, results: dict[str, Any]) -> None:
     axes.set_ylabel("step on the weights")
     seen = {CLASSES[kind] for row in kinds for kind in row}
     patches = [Patch(color=CLASS_COLOURS[kind], label=kind) for kind in CLASSES if kind in seen]
-    line = Patch(fill=False, edgecolor=INK, label="contracts at the minimum: below, left")
-    axes.legend(handles=[*patches, line], fontsize=8, loc="upper right", framealpha=0.9)
+    line = Line2D([], [], color=INK, label="contracts at the\nminimum (below)")
+    axes.legend(handles=[*patches, line], fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)

@@ -17,7 +17,7 @@ from dualogic.experiments.runner.result import describe_machine, find_commit
 
 
 def run_convergence(smoke: bool = False) -> dict[str, Any]:
-    """Measure everything, on one core; about a minute and a half.
+    """Measure everything, on one core, in some minutes.
 
     Args:
         smoke: take seconds; the numbers mean nothing.
