@@ -73,7 +73,7 @@ def check(antecedent, consequent, share, method, tensors):
     rule = dl.Implies(antecedent, consequent, evidence=share)
     other = apart(antecedent)
     twice = {**tensors, **{f"{name}_apart": tensors[name] for name in antecedent.symbols}}
-    split = other >> consequent
+    split = dl.Implies(other, consequent, evidence=False)
     losses, weights, gradients = train(rule, method, tensors)
     same_losses, same_weights, parts = train(split, method, {name: twice[name] for name in split.symbols})
     torch.testing.assert_close(losses, same_losses, rtol=1e-9, atol=1e-12)
@@ -168,11 +168,13 @@ def test_a_method_has_a_default_for_antecedents_that_say_nothing():
             torch.testing.assert_close(one, two)
 
     for method in (dl.methods.Dual, dl.methods.Uniform, dl.methods.Hard):
-        check_same(rule, marked, method(evidence=True), method())
-        check_same(unmarked, rule, method(evidence=True), method())
+        check_same(rule, marked, method(evidence=True), method(evidence=False))
+        check_same(unmarked, rule, method(evidence=True), method(evidence=False))
+    check_same(rule, marked, dl.methods.Dual(), dl.methods.Dual())
+    check_same(rule, unmarked, dl.methods.Uniform(), dl.methods.Uniform())
     check_same(rule, unmarked, dl.methods.Dual.paper(), dl.methods.Dual.paper(evidence=False))
     with pytest.raises(AssertionError):
-        check_same(rule, marked, dl.methods.Dual(), dl.methods.Dual())
+        check_same(rule, unmarked, dl.methods.Dual(), dl.methods.Dual())
     for wrong in (2, -0.1, "yes", float("nan"), None):
         with pytest.raises(dl.errors.OptionError, match=r"evidence of dl.methods.Dual must be True .*held back"):
             dl.methods.Dual(evidence=wrong)

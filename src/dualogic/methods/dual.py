@@ -56,6 +56,7 @@ class Dual(DistributionalMethod):
 
     name: ClassVar[str] = "dual"
 
+    evidence: bool | float = True
     step: float = 0.2
     rule: str = "softmax"
     warmup: int = 0
