@@ -29,7 +29,7 @@ def folder_of(runs: Path, config: Config) -> RunFolder:
 def run_all(
     configs: Sequence[Config],
     machine: Machine,
-    runs: Path,
+    runs: Path | Sequence[Path],
     *,
     jobs: int = 1,
     on_start: Callable[[Config], None] = lambda config: None,
@@ -41,7 +41,7 @@ def run_all(
     Args:
         configs: what to compute.
         machine: where.
-        runs: the folder of all runs.
+        runs: the folder of all runs, or one for each.
         jobs: how many at a time, each in a process of its own; they share the device.
         on_start: called before each run; with several jobs, before any.
         on_epoch: called after each epoch, with one job only.
@@ -53,38 +53,41 @@ def run_all(
     Raises:
         StateError: after all runs, if some stopped with an error; those that diverged have a result that says so.
     """
-    waiting = [config for config in configs if folder_of(runs, config).result is None]
-    for config in configs:
-        folder_of(runs, config).open(config)
+    roots = [runs] * len(configs) if isinstance(runs, Path) else runs
+    folders = [folder_of(root, config) for root, config in zip(roots, configs)]
+    for folder, config in zip(folders, configs):
+        folder.open(config)
+    waiting = [(folder, config) for folder, config in zip(folders, configs) if folder.result is None]
     errors: dict[str, BaseException] = {}
     if jobs == 1:
-        for config in waiting:
+        for folder, config in waiting:
             on_start(config)
             try:
-                train(config, machine, folder_of(runs, config), on_epoch)
+                train(config, machine, folder, on_epoch)
             except MissingDataError:
                 raise
             except (RuntimeError, DualogicError) as error:
-                errors[str(folder_of(runs, config).path)] = error
+                errors[str(folder.path)] = error
             on_end(config)
     else:
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
-            futures = {pool.submit(_run, config, machine, runs): config for config in waiting}
+            futures = {pool.submit(_run, config, machine, folder): (folder, config) for folder, config in waiting}
             for future in concurrent.futures.as_completed(futures):
+                folder, config = futures[future]
                 raised = future.exception()
                 if raised is not None:
-                    errors[str(folder_of(runs, futures[future]).path)] = raised
-                on_end(futures[future])
+                    errors[str(folder.path)] = raised
+                on_end(config)
     if errors:
         first = next(iter(errors.values()))
         reasons = "; ".join(f"{path}: {str(error).splitlines()[0]}" for path, error in errors.items())
         raise StateError(f"{len(errors)} of {len(waiting)} runs stopped with an error: {reasons}") from first
-    return [folder_of(runs, config).path for config in configs]
+    return [folder.path for folder in folders]
 
 
-def _run(config: Config, machine: Machine, runs: Path) -> None:
-    train(config, machine, folder_of(runs, config))
+def _run(config: Config, machine: Machine, folder: RunFolder) -> None:
+    train(config, machine, folder)
 
 
 def _one_thread() -> None:

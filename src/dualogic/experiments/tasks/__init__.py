@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dualogic.experiments.tasks.digits import Digits, DigitsMixed
 from dualogic.experiments.tasks.hwf import HWF, HWF520, HWFEfficiency, HWFEfficiency5
-from dualogic.experiments.tasks.paths import Paths
+from dualogic.experiments.tasks.paths import Paths, PathsDraws
 from dualogic.experiments.tasks.task import Column, Problem, Task
 from dualogic.experiments.tasks.transfer import Transfer
 
@@ -18,6 +18,7 @@ TASKS: dict[str, type[Task]] = {
         HWFEfficiency,
         HWFEfficiency5,
         Paths,
+        PathsDraws,
         Transfer,
     )
 }
@@ -32,6 +33,7 @@ __all__ = [
     "HWFEfficiency",
     "HWFEfficiency5",
     "Paths",
+    "PathsDraws",
     "Problem",
     "Task",
     "Transfer",

@@ -39,8 +39,9 @@ class Paths(Task):
     one pair in ``nodes`` is always met.
 
     Attributes:
-        graphs: the seed of all graphs, which are the same in every run, as images are; a run's seed is that of its weights and
-            batches. Test errors differ by half between draws of 150 graphs, far more than between methods.
+        graphs: the seed of all graphs, which are the same in every run, as images are, so that a run's seed is that of its
+            weights and batches; ``None`` draws other graphs for each seed. Test errors differ by half between draws, far more
+            than between methods.
         nodes: of each graph.
         width: of each of the three hidden layers.
         training: graphs to train on.
@@ -67,17 +68,27 @@ class Paths(Task):
     learning_rate: float = 1e-4
     weight_decay: float = 5e-4
     rule_on: Literal["unlabelled", "labelled", "all"] = "labelled"
-    graphs: int = 0
+    graphs: int | None = 0
     nodes: int = 15
     width: int = 1000
     training: int = 300
     held_out: int = 150
 
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> PathsProblem:
-        return PathsProblem(self, device)
+        return PathsProblem(self, seed, device)
 
     def make_smoke(self, folder: Path) -> Paths:
         return dataclasses.replace(self, epochs=2, batch=16, nodes=6, width=32, training=48, held_out=24)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PathsDraws(Paths):
+    """The same with other graphs for each seed: is a difference between methods one between networks, or between graphs?"""
+
+    name: ClassVar[str] = "paths-draws"
+    title: ClassVar[str] = "Shortest distances in graphs, other graphs for each seed"
+
+    graphs: int | None = None
 
 
 def make_rules(nodes: int) -> dict[str, Formula]:
@@ -97,13 +108,13 @@ def make_rules(nodes: int) -> dict[str, Formula]:
 class PathsProblem(Problem):
     """See :class:`Paths`; every graph is kept in each of its versions, in which another node is the source."""
 
-    def __init__(self, task: Paths, device: torch.device) -> None:
+    def __init__(self, task: Paths, seed: int, device: torch.device) -> None:
         self.task = task
         nodes = task.nodes
         d, e = var("d", nodes), var("e", nodes, nodes)
         self.rules = {"rule": (d == e[:, 0]).all() & (d[None, :] <= d[:, None] + e).all()}
         self.measured = make_rules(nodes)
-        adjacency, distances = make_graphs(task.training + 2 * task.held_out, task.graphs, nodes)
+        adjacency, distances = make_graphs(task.training + 2 * task.held_out, seed if task.graphs is None else task.graphs, nodes)
         sizes = [task.training, task.held_out, task.held_out]
         self.swaps = make_swaps(nodes).to(device)
         versions = swap_nodes(adjacency.to(device), self.swaps)

@@ -1,0 +1,100 @@
+"""Every run behind docs/results.md.
+
+Call: ``python benchmarks/paper.py --runs RUNS --jobs 16 --part small`` (and ``--part images``), on a machine with a GPU and the
+data sets; then ``dualogic table all --runs RUNS --collect results``. Runs that have ended are not made again. Runs this small
+leave a GPU idle most of the time: sixteen at a time share one, best under NVIDIA's multi-process service
+(``nvidia-cuda-mps-control -d``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dualogic.errors import StateError
+from dualogic.experiments.runner import Config, Machine, run_all
+from dualogic.experiments.tasks import TASKS
+
+SEEDS = range(5)
+MORE_SEEDS = range(10)
+SMALL = ("hwf", "hwf-5-20", "digits-mixed", "digits", "hwf-efficiency", "hwf-efficiency-5", "paths", "paths-draws")
+IMAGES = ("cifar10-stl10",)
+CHANGED: dict[str, dict[str, Any]] = {"cifar10-stl10": {"epochs": 60, "measure_every": 10}}
+"""Hyper-parameters that differ from the paper's, for want of time on the machine."""
+PRECISION: dict[str, Any] = {"cifar10-stl10": "bf16-mixed"}
+SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}
+"""Arms with ten seeds."""
+FEWER = {"paths-draws": ("none", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")}
+
+# What the tables' rows leave open: which part of the defaults does what. Task, arm, options of the method, hyper-parameters.
+VARIANTS: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
+    ("digits-mixed", "dual", {"evidence": False}, {}),
+    ("digits-mixed", "dual", {"step": 0.5}, {}),
+    ("digits-mixed", "uniform", {"evidence": True}, {}),
+    ("digits", "dual", {"evidence": False}, {}),
+    ("digits", "uniform", {"evidence": True}, {}),
+    ("hwf", "none", {}, {"ink": True}),
+    ("hwf", "dual", {}, {"ink": True}),
+    ("hwf", "dual", {"delta": "exact"}, {}),
+    ("paths", "dual", {"delta": "exact"}, {}),
+    ("paths-draws", "dual", {"delta": "exact"}, {}),
+    ("cifar10-stl10", "dual", {"delta": "exact"}, {}),
+)
+
+
+def make_configs(task: str) -> Iterator[Config]:
+    for arm in FEWER.get(task, TASKS[task].arms):
+        for seed in MORE_SEEDS if arm in SHOWN_IN_FULL.get(task, ()) else SEEDS:
+            yield Config(TASKS[task](**CHANGED.get(task, {})), arm, seed=seed, precision=PRECISION.get(task, "32-true"))
+
+
+def make_variants(tasks: tuple[str, ...]) -> Iterator[tuple[Path, Config]]:
+    """Each variant in a folder of its own, because a run's folder is named after task, method and seed."""
+    for number, (task, arm, options, changed) in enumerate(VARIANTS):
+        for seed in SEEDS if task in tasks else ():
+            hyper = TASKS[task](**{**CHANGED.get(task, {}), **changed})
+            precision = PRECISION.get(task, "32-true")
+            yield Path(f"variant-{number}"), Config(hyper, arm, options, seed=seed, precision=precision)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--part", choices=("small", "images"), default="small")
+    parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
+    arguments = parser.parse_args()
+    tasks = SMALL if arguments.part == "small" else IMAGES
+    batches = [(Path("main"), config) for task in tasks for config in make_configs(task)]
+    batches += list(make_variants(tasks))
+    if arguments.smoke:
+        batches = [
+            (folder, dataclasses.replace(config, task=_short(config.task))) for folder, config in batches if not config.seed
+        ]
+    started, done = time.perf_counter(), 0
+
+    def report(config: Config) -> None:
+        nonlocal done
+        done += 1
+        print(
+            f"{time.perf_counter() - started:6.0f} s {done}/{len(batches)} {config.task.name} {config.method} {config.seed}",
+            flush=True,
+        )
+
+    items = [(arguments.runs / folder, config) for folder, config in batches]
+    try:
+        run_all([config for _, config in items], Machine(), [folder for folder, _ in items], jobs=arguments.jobs, on_end=report)
+    except StateError as error:
+        print(error)
+
+
+def _short(config: Config) -> Config:
+    return dataclasses.replace(config, task=dataclasses.replace(config.task, epochs=1, measure_every=1))
+
+
+if __name__ == "__main__":
+    main()
