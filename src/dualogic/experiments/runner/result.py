@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -76,9 +77,14 @@ def describe_machine(device: torch.device) -> dict[str, str]:
 
 @functools.cache
 def find_commit() -> str:
-    """The commit of the source, marked ``+`` if the source was changed since; the version if there is no repository."""
+    """The commit of the source, marked ``+`` if the source was changed since; the version if there is no repository.
+
+    ``DUALOGIC_COMMIT`` in the environment says it for a copy of the source without its repository.
+    """
     from dualogic import __version__
 
+    if os.environ.get("DUALOGIC_COMMIT"):
+        return os.environ["DUALOGIC_COMMIT"]
     try:
         return _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--short", "--", "../..") else "")
     except (OSError, subprocess.CalledProcessError):
