@@ -10,6 +10,7 @@ import dualogic as dl
 from dualogic.formula.symbol import Categorical
 from dualogic.lint.gradient import check_gradient
 from dualogic.lint.looseness import check_looseness
+from dualogic.lint.samples import draw_inputs
 from witnesses import to_tensors
 
 ROOT = Path(__file__).parents[2]
@@ -148,3 +149,18 @@ def test_a_function_that_refuses_inputs_is_reported():
     findings = dl.lint(dl.apply(picky, v, shape=()) <= 1)
     assert sorted(finding.kind for finding in findings) == ["opaque", "unknown"]
     assert any("RuntimeError: negative" in finding.message for finding in findings)
+
+
+def test_a_rule_too_large_for_its_gradient_is_said_to_be():
+    f = dl.categorical("f", 400, shape=(6,))
+    (finding,) = check_gradient("r", (f[1:] == f[:-1]).all(), {})
+    assert (finding.kind, finding.severity) == ("unknown", "info")
+    assert "the rule is too large" in finding.message
+
+
+def test_large_symbols_get_few_inputs():
+    big = dl.var("big", 300, 200)
+    assert draw_inputs(big[0, 0] <= 1, {})["big"].shape[0] <= 8
+    inputs = draw_inputs((v <= 0) | (v >= 1), {"v": (0.25, 0.75)})["v"]
+    assert len(inputs) > 30
+    assert ((inputs >= 0.25) & (inputs <= 0.75)).all()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -13,7 +14,8 @@ from dualogic.duals.rules import UPDATE_RULES
 from dualogic.formula.atom import Boolean, BooleanExpression, ClassEqual, ClassIn
 from dualogic.formula.connective import Formula
 from dualogic.formula.function import Application
-from dualogic.formula.node import walk
+from dualogic.formula.node import Node, walk
+from dualogic.formula.shape import max_shape
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.lint.finding import Finding, found
 from dualogic.lint.samples import as_witness, draw_inputs
@@ -22,6 +24,8 @@ from dualogic.methods.mixture import Mixture
 Ranges = Mapping[str, tuple[float | None, float | None]]
 FLAT = 1e-9
 NUDGE = 1e-3
+LARGEST = 20_000_000
+"""How many numbers an evaluation may need."""
 
 
 def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]:
@@ -41,6 +45,8 @@ def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]
     if any(isinstance(node, (BooleanExpression, ClassIn, ClassEqual)) for node in nodes):
         costs.append("probability")
     inputs = draw_inputs(formula, ranges)
+    if len(next(iter(inputs.values()))) * _size(nodes) > LARGEST:
+        return [found("unknown", (name,), f"rule {name!r}: its gradient was not looked at: the rule is too large")]
     for class_cost in costs:
         try:
             places = _flat_places(formula, inputs, class_cost)
@@ -58,6 +64,16 @@ def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]
             )
             return [found("zero-gradient", (name,), message, as_witness(formula, inputs, places[0]))]
     return []
+
+
+def _size(nodes: Iterable[Node]) -> int:
+    """About how many numbers an evaluation needs for one input."""
+    total = 0
+    for node in nodes:
+        entries = math.prod(max_shape(node.shape)) if hasattr(node, "shape") else 0
+        classes = node.operand.symbol.size if isinstance(node, ClassIn) else 1
+        total += entries * (node.left.symbol.size**2 if isinstance(node, ClassEqual) else classes)
+    return total
 
 
 def _flat_places(formula: Formula, inputs: Mapping[str, Tensor], class_cost: str) -> list[int]:

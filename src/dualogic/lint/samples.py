@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from dualogic.formula.term import Constant, Number
 
 MOST_INTERVALS = 12
 RANDOM = 8
+LARGE = 20_000
+"""Symbols with more entries than this get fewer inputs."""
 
 
 def draw_inputs(formula: Formula, ranges: Mapping[str, tuple[float | None, float | None]]) -> dict[str, Tensor]:
@@ -32,8 +35,11 @@ def draw_inputs(formula: Formula, ranges: Mapping[str, tuple[float | None, float
         >>> draw_inputs((v <= 0) | (v >= 10), {})["v"][:3]
         tensor([ 5., -1., 11.], dtype=torch.float64)
     """
-    intervals = _intervals(formula)
-    count = len(intervals) * (1 + RANDOM) + 2 * RANDOM
+    shapes = [max_shape(symbol.shape) for symbol in formula.symbols.values()]  # type: ignore[attr-defined]
+    large = sum(math.prod(shape) for shape in shapes) > LARGE
+    intervals = _intervals(formula)[: 2 if large else None]
+    repeats = 1 if large else RANDOM
+    count = len(intervals) * (1 + repeats) + 2 * repeats
     generator = torch.Generator().manual_seed(0)
     inputs: dict[str, Tensor] = {}
     for name, symbol in formula.symbols.items():
@@ -45,7 +51,7 @@ def draw_inputs(formula: Formula, ranges: Mapping[str, tuple[float | None, float
         elif isinstance(symbol, Boolean):
             inputs[name] = torch.rand(count, *sizes, generator=generator, dtype=torch.float64) * 0.9 + 0.05
         else:
-            inputs[name] = _numbers(intervals, sizes, ranges.get(name, (None, None)), generator)
+            inputs[name] = _numbers(intervals, repeats, sizes, ranges.get(name, (None, None)), generator)
     return inputs
 
 
@@ -63,24 +69,28 @@ def _intervals(formula: Formula) -> list[tuple[float, float]]:
 
 
 def _numbers(
-    intervals: list[tuple[float, float]], sizes: tuple[int, ...], limits: tuple[float | None, float | None], generator: Any
+    intervals: list[tuple[float, float]],
+    repeats: int,
+    sizes: tuple[int, ...],
+    limits: tuple[float | None, float | None],
+    generator: torch.Generator,
 ) -> Tensor:
     low = torch.tensor([start for start, _ in intervals], dtype=torch.float64)
     high = torch.tensor([end for _, end in intervals], dtype=torch.float64)
     shape = (-1, *(1 for _ in sizes))
     middle = ((low + high) / 2).reshape(shape).expand(-1, *sizes)
     parts = [middle]
-    for _ in range(RANDOM):
+    for _ in range(repeats):
         share = torch.rand(len(intervals), *sizes, generator=generator, dtype=torch.float64)
         parts.append(low.reshape(shape) + share * (high - low).reshape(shape))
-    wide = torch.rand(RANDOM, *sizes, generator=generator, dtype=torch.float64)
+    wide = torch.rand(repeats, *sizes, generator=generator, dtype=torch.float64)
     parts.append(low.min() + wide * (high.max() - low.min()))
-    weights = -torch.rand(RANDOM, *sizes, generator=generator, dtype=torch.float64).log()
+    weights = -torch.rand(repeats, *sizes, generator=generator, dtype=torch.float64).log()
     parts.append(weights / weights.sum(-1, keepdim=True) if sizes else weights)
     return torch.cat(parts).clamp(*limits) if limits != (None, None) else torch.cat(parts)
 
 
-def _probabilities(count: int, sizes: tuple[int, ...], undecided: int, generator: Any) -> Tensor:
+def _probabilities(count: int, sizes: tuple[int, ...], undecided: int, generator: torch.Generator) -> Tensor:
     weights = -torch.rand(count, *sizes, generator=generator, dtype=torch.float64).log()
     weights[:undecided] = 1.0
     return weights / weights.sum(-1, keepdim=True)
