@@ -130,6 +130,12 @@ def test_lengths_of_ragged_axes():
     assert kinds(dl.lint((x[0] <= 0) | (x[-1] > 0))) == []  # with one entry it always holds, with more it may fail
 
 
+def test_masks_that_cannot_all_leave_something_in():
+    n = dl.axis("n", max=1)
+    x, m = dl.var("x", n), dl.mask("m", n)
+    assert kinds(dl.lint({"in": (x <= 0).all(where=m), "out": (x >= 1).all(where=~m)})) == []
+
+
 def test_a_long_sum_and_many_clauses():
     x = dl.var("x", 2000)
     total = x[0]

@@ -40,9 +40,9 @@ class LogicCheck:
         self.owner = {literal.get_id(): name for name, literal in self.holds.items()}
         occupied = self.encoder.nothing_empty(list(self.rules.values()))
         self.occupied = prover.name(z3.And(occupied))
-        if prover.ask([self.occupied]).verdict == "unsat":
-            self.occupied = prover.name(z3.BoolVal(True))
         self.full = prover.name(z3.And(world.full_length()))
+        if prover.ask([self.occupied, self.full]).verdict == "unsat":
+            self.occupied = prover.name(z3.BoolVal(True))
 
     def run(self) -> list[Finding]:
         """All findings about satisfaction."""

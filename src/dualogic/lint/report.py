@@ -94,7 +94,12 @@ def _show(value: Any) -> str:
 
 
 def to_json(reports: Sequence[FileReport]) -> str:
-    """A list of files, each with its findings."""
+    """A list of files, each with its findings.
+
+    Example:
+        >>> json.loads(to_json([FileReport("my.rules", {}, [])]))
+        [{'file': 'my.rules', 'problem': None, 'findings': []}]
+    """
     files = [
         {
             "file": report.path,
@@ -107,7 +112,12 @@ def to_json(reports: Sequence[FileReport]) -> str:
 
 
 def to_sarif(reports: Sequence[FileReport], version: str) -> str:
-    """A SARIF 2.1.0 log with one run."""
+    """A SARIF 2.1.0 log with one run.
+
+    Example:
+        >>> json.loads(to_sarif([FileReport("my.rules", {}, [])], "1.0"))["runs"][0]["results"]
+        []
+    """
     kinds = list(KINDS)
     rules = [
         {
