@@ -66,6 +66,26 @@ def test_loss_is_the_divergence_from_a_narrow_normal_up_to_a_constant():
     assert max(differences) - min(differences) < 2e-3
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # torch.func.jvp's own doing
+@pytest.mark.parametrize("share", [0.25, 0.75, 1.0])
+def test_held_back_gradients(share):
+    x = torch.tensor([-3.0, 0.1, 1e30], dtype=torch.float64, requires_grad=True)
+    held = numerics.hold_back(x * x, share)
+    assert torch.equal(held, x * x)
+    if share < 1:
+        (first,) = torch.autograd.grad(held.sum(), x, create_graph=True)
+        torch.testing.assert_close(first, (1 - share) * 2 * x)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        torch.testing.assert_close(second, torch.full_like(x, 2 * (1 - share)))
+    plain = x.detach()
+    through = torch.func.grad(lambda value: numerics.hold_back(value * value, share).sum())(plain)
+    torch.testing.assert_close(through, (1 - share) * 2 * plain)
+    forward = torch.func.jvp(lambda value: numerics.hold_back(value * value, share), (plain,), (torch.ones_like(plain),))[1]
+    torch.testing.assert_close(forward, (1 - share) * 2 * plain)
+    infinite = torch.tensor([torch.inf])
+    assert torch.equal(numerics.hold_back(infinite, share), infinite)
+
+
 def test_negative_log_at_the_ends():
     p = torch.tensor([0.0, 1e-30, 0.5, 1.0, 1.0 + 1e-6], requires_grad=True)
     cost = numerics.negative_log(p)

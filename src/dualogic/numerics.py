@@ -64,8 +64,10 @@ def hold_back(value: Tensor, share: float) -> Tensor:
         >>> torch.autograd.grad(hold_back(x, 0.75), x)
         (tensor(0.2500),)
     """
-    if not value.requires_grad or share == 1.0:
+    if share == 1.0:
         return value.detach()
+    if not (value.requires_grad or torch._C._are_functorch_transforms_active()):
+        return value
     # Between a number and itself: exact, in one operation that every transformation of torch knows.
     return torch.lerp(value, value.detach(), share)
 
