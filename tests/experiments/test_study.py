@@ -1,6 +1,7 @@
 """The bench of the study: what it adds to the pool, and that results are kept."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +11,9 @@ from dualogic.experiments.demo.data import load_split, rotate
 from dualogic.experiments.demo.training import train as train_demo
 from dualogic.experiments.study import evidence, spread
 from dualogic.experiments.study.digits import load_bench, run_settings, train
+from dualogic.experiments.study.table import to_markdown
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("pool", ["sixes", "mixed"])
@@ -48,3 +52,18 @@ def test_settings_differ_in_one_option_each():
     for settings in (evidence.SETTINGS, spread.SETTINGS):
         methods = [method for method in settings.values() if method is not None]
         assert len(methods) == len({repr(method) for method in methods}) == len(settings) - 1
+
+
+@pytest.mark.parametrize(("study", "settings", "seeds"), [("spread", spread.SETTINGS, 3), ("evidence", evidence.SETTINGS, 10)])
+def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
+    runs = json.loads((ROOT / "results" / "study" / f"{study}.json").read_text())["runs"]
+    keys = [(run["pool"], run["setting"], run["seed"]) for run in runs]
+    groups = {(pool, name) for pool, name, _ in keys}
+    assert {name for _, name in groups} == set(settings)
+    assert sorted(keys) == sorted((pool, name, seed) for pool, name in groups for seed in range(seeds))
+    assert not any(run["failure"] for run in runs)
+
+
+def test_the_table_of_the_documentation_is_that_of_the_results():
+    runs = json.loads((ROOT / "results" / "study" / "spread.json").read_text())["runs"]
+    assert to_markdown(runs) in (ROOT / "docs" / "soft-rules.md").read_text()

@@ -22,6 +22,7 @@ SETTINGS: dict[str, str | Method | None] = {
     **{f"dual, spread {spread:g}": Dual(spread=spread) for spread in SPREADS},
     # A spread also keeps delta large: what does that do by itself?
     **{f"dual, floor {floor:g}": Dual(floor=floor) for floor in SPREADS[1:]},
+    **{f"dual, evidence, spread {spread:g}": Dual(evidence=True, spread=spread) for spread in (0.0, 1.0, 2.0)},
 }
 
 
