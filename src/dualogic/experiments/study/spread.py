@@ -19,9 +19,9 @@ SPREADS = (0.0, 0.5, 1.0, 2.0, 4.0)
 
 SETTINGS: dict[str, str | Method | None] = {
     "no rule": None,
-    **{f"dual, spread {spread:g}": Dual(spread=spread) for spread in SPREADS},
+    **{f"dual, spread {spread:g}": Dual(evidence=False, spread=spread) for spread in SPREADS},
     # A spread also keeps delta large: what does that do by itself?
-    **{f"dual, floor {floor:g}": Dual(floor=floor) for floor in SPREADS[1:]},
+    **{f"dual, floor {floor:g}": Dual(evidence=False, floor=floor) for floor in SPREADS[1:]},
     **{f"dual, evidence, spread {spread:g}": Dual(evidence=True, spread=spread) for spread in (0.0, 1.0, 2.0)},
 }
 
