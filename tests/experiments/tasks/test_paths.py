@@ -67,7 +67,7 @@ def test_an_oracle_has_no_error_and_meets_the_rule(problem):
     assert oracle.calls == 1
     torch.testing.assert_close(problem.rules["rule"].cost(**bound), torch.zeros(4))
     found = problem.evaluate(oracle, "test")
-    assert {found.pop(key) for key in ("mse", "mae", "train_mse", "train_mae")} == {0.0}
+    assert {found.pop(key) for key in ("mse", "mae", "train_mse", "train_mae", "dead")} == {0.0}
     assert set(found.values()) == {100.0}
 
 
@@ -109,6 +109,24 @@ def test_measures_are_means_over_graphs_and_nodes(problem):
     assert found["train_mae"] == pytest.approx(training.abs().mean().item())
     assert found["satisfied"] <= min(found["symmetric"], found["triangle"]) <= 100
     assert found["satisfied"] >= 100 / 5
+
+
+def test_outputs_that_never_wake_are_counted(problem):
+    network = problem.make_network()
+    with torch.no_grad():
+        network[-2].bias[:] = 10.0
+        network[-2].bias[[0, 2, 3]] = -10.0
+    assert problem.evaluate(network, "test")["dead"] == 2
+
+
+def test_the_first_outputs_are_near_the_mean_distance():
+    task = Paths(training=40, held_out=20)
+    problem = _problem(task)
+    found = problem.evaluate(problem.make_network(), "validation")
+    assert found["dead"] == 0
+    assert found["mse"] < problem.distances["validation"].square().mean()
+    letter = _problem(dataclasses.replace(task, first_output=0.0)).make_network()
+    assert letter[-2].bias.unique().numel() == 15
 
 
 def test_graphs_follow_their_own_seed_and_parts_do_not_overlap():
@@ -154,4 +172,5 @@ def test_every_arm_runs(method, tmp_path):
 def test_training_lowers_the_error():
     task = dataclasses.replace(SMALL, nodes=5, width=32, training=64, held_out=32, batch=16, epochs=60, learning_rate=3e-3)
     result = train(Config(task, "none"), Machine(accelerator="cpu"))
-    assert result.test["mse"] < 0.5 * result.history[0]["mse"]
+    assert result.test["mse"] < result.history[0]["mse"]
+    assert result.last["train_mse"] < 0.5 * result.history[0]["train_mse"]

@@ -36,7 +36,8 @@ class Paths(Task):
     relaxation of dualogic's own (:class:`~dualogic.methods.truth.TruthMethod`).
 
     ``satisfied`` counts pairs of a graph and a node ``k``, as the paper does. For ``k = 0`` the rule holds by itself, so that
-    one pair in ``nodes`` is always met.
+    one pair in ``nodes`` is always met. ``dead`` counts the outputs, other than the source's own, that are 0 for every
+    graph: behind the last ReLU they have no gradient and stay so, and each adds the mean square of a distance to the error.
 
     Attributes:
         graphs: the seed of all graphs, which are the same in every run, as images are, so that a run's seed is that of its
@@ -46,6 +47,8 @@ class Paths(Task):
         width: of each of the three hidden layers.
         training: graphs to train on.
         held_out: graphs to choose by, and as many to test on.
+        first_output: biases of the last layer before training, near a mean distance; 0 leaves them as torch draws them, and then
+            many networks start, with any method, with an output that is 0 for every graph.
     """
 
     name: ClassVar[str] = "paths"
@@ -58,6 +61,7 @@ class Paths(Task):
         Column("triangle", "triangle"),
         Column("train_mse", "train MSE", "neither", 2),
         Column("train_mae", "train MAE", "neither", 2),
+        Column("dead", "dead outputs", "neither"),
     )
     choose_by: ClassVar[str] = "mse"
     choose_higher: ClassVar[bool] = False
@@ -73,6 +77,7 @@ class Paths(Task):
     width: int = 1000
     training: int = 300
     held_out: int = 150
+    first_output: float = 5.0
 
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> PathsProblem:
         return PathsProblem(self, seed, device)
@@ -125,7 +130,7 @@ class PathsProblem(Problem):
 
     def make_network(self) -> nn.Module:
         nodes = self.task.nodes
-        return mlp(nodes * nodes, (self.task.width,) * 3, nodes)
+        return mlp(nodes * nodes, (self.task.width,) * 3, nodes, self.task.first_output)
 
     def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
         graphs, distances = self.versions[TRAINING], self.distances[TRAINING][labelled]
@@ -144,6 +149,7 @@ class PathsProblem(Problem):
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
         bound = self._bind(in_chunks(network, self.versions[part].flatten(0, 1)))
         found = _errors(bound["d"], self.distances[part])
+        found["dead"] = float((bound["d"][:, 1:] == 0).all(0).sum())
         found.update({key: percent(rule.satisfied(tol=TOLERANCE, **bound)) for key, rule in self.measured.items()})
         predicted = in_chunks(network, self.versions[TRAINING][:, 0])
         found.update({f"train_{key}": value for key, value in _errors(predicted, self.distances[TRAINING]).items()})
