@@ -28,6 +28,7 @@ class Scenario:
     rules: Any = None
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     steps: int = 20
+    part: bool = False  # rules on part of each batch
 
     def make(self, together: bool, **changed: Any) -> dl.LogicLoss:
         options = {"dtype": torch.float64, **self.options, **changed}
@@ -65,6 +66,13 @@ SCENARIOS = {
     "bfloat16-sharded": Scenario("dual", "sharded", options={"dtype": torch.bfloat16}),
     "manual-replicated": Scenario("dual", options={"update": "manual"}),
     "manual-sharded": Scenario("dual", "sharded", options={"update": "manual"}),
+    "part-replicated": Scenario("dual", part=True),
+    "part-sharded": Scenario(METHODS["pd2"], "sharded", part=True),
+    "part-shared": Scenario(METHODS["released"], None, part=True),
+    "part-amortised": Scenario(
+        "dual", None, options={"table": dl.Amortised(features=FEATURES, hidden=(5,)), "update": "manual"}, part=True
+    ),
+    "part-ragged": Scenario("dual", "sharded", rules=RAGGED, options={"reduction": "sum"}, part=True),
 }
 
 OF_THREE = [name for name in SCENARIOS if name.split("-")[0] in ("exact", "pd2", "ragged", "bfloat16")]
@@ -81,6 +89,7 @@ def global_batch(step: int) -> dict[str, torch.Tensor]:
         "index": torch.randint(SAMPLES, (size,), generator=generator),
         "features": torch.randn(size, FEATURES, generator=generator, dtype=torch.float64),
         "valid": valid,
+        "where": (torch.rand(size, generator=generator) < 0.6) & (step % 10 != 4),
     }
 
 
@@ -113,10 +122,12 @@ def train(scenario: Scenario, logic: dl.LogicLoss, theta: torch.Tensor, steps: r
         theta.grad = None
         amortised = isinstance(scenario.options.get("table"), dl.Amortised)
         index = part["features"] if amortised else part["index"] if logic.num_samples else None
-        loss = logic(index, **tensors_of(scenario, part, theta))
+        # A process that takes all of its part need not say so.
+        where = part["where"] if scenario.part and not part["where"].all() else None
+        loss = logic(index, where=where, **tensors_of(scenario, part, theta))
         total = loss.sum() * (size if loss.dim() else 1)
         total.backward()
-        if logic.update == "manual" and len(batch["index"]):
+        if logic.update == "manual":
             logic.step()
         mean = total.detach().clone()
         if together:

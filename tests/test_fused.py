@@ -265,3 +265,38 @@ def test_a_thousand_compiled_steps():
     for index, values in batches[:20]:
         torch.testing.assert_close(compiled(index, **values), eager(index, **values), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(compiled_logic.state_dict()["table"], eager.state_dict()["table"], rtol=1e-4, atol=1e-5)
+
+
+def test_part_of_a_batch_without_synchronisation():
+    part, whole = (dl.LogicLoss(RULES, num_samples=20).to("cuda") for _ in range(2))
+    batches = []
+    for step in range(12):
+        index, values = batch(step, 20, "cuda")
+        where = (torch.arange(16, device="cuda") + step) % 3 > (2 if step == 5 else 0)
+        poisoned = {name: value.detach().clone() for name, value in values.items()}
+        for value in poisoned.values():
+            value[~where] = torch.nan
+        batches.append((torch.where(where, index, -1), where, {name: value.requires_grad_() for name, value in poisoned.items()}))
+    found = [part(batches[0][0], where=batches[0][1], **batches[0][2]).detach()]  # the first call looks at values
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        for index, where, values in batches[1:]:
+            loss = part(index, where=where, **values)
+            loss.backward()
+            found.append(loss.detach())
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    part.check()
+    for loss, (index, where, values) in zip(found, batches):
+        selected = {name: value.detach()[where].requires_grad_() for name, value in values.items()}
+        expected = whole(index[where], **selected)
+        torch.testing.assert_close(loss, expected.detach(), rtol=1e-4, atol=1e-5)
+        if values["x"].grad is not None:
+            expected.backward()
+            torch.testing.assert_close(values["x"].grad[where], selected["x"].grad, rtol=1e-4, atol=1e-5)
+            assert not values["x"].grad[~where].any()
+    torch.testing.assert_close(part.state_dict()["table"], whole.state_dict()["table"], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(part.delta, whole.delta, rtol=1e-4, atol=1e-5)
+    assert torch.equal(part.state_dict()["steps"], whole.state_dict()["steps"])

@@ -27,7 +27,7 @@ from dualogic.lint import Finding, lint
 from dualogic.logic_loss import LogicLoss
 
 if TYPE_CHECKING:
-    from dualogic import metrics
+    from dualogic import data, metrics
 
 __version__ = "0.1.0"
 
@@ -52,6 +52,7 @@ __all__ = [
     "boolean",
     "categorical",
     "constant",
+    "data",
     "diagnose",
     "eq",
     "errors",
@@ -72,7 +73,7 @@ __all__ = [
     "var",
 ]
 
-_ON_DEMAND = {"metrics"}
+_ON_DEMAND = {"data", "metrics"}
 
 
 def __getattr__(name: str) -> Any:

@@ -66,6 +66,14 @@ def check_samples(num_samples: Any) -> int | None:
     return count
 
 
+def check_offset(name: str, value: Any) -> int:
+    """A count that may be 0, as a plain int."""
+    count = as_int(value)
+    if count is None or count < 0:
+        raise OptionError(f"{name} must be a whole number of at least 0; got {value!r}")
+    return count
+
+
 def check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
     """A factor for each rule, from one number or from a mapping."""
     if isinstance(weight, Mapping):

@@ -28,6 +28,7 @@ class Run:
         self.validated = False
         self.pending: tuple[Update | None, State] | None = None
         self.last: dict[str, Tensor] = {}
+        self.selected: Tensor | None = None
 
 
 class KeptModule(nn.Module):
@@ -61,6 +62,7 @@ class KeptModule(nn.Module):
             self._weights = self._weights.to(device)
             self._guard.to_(device)
             self._run.last = {name: value.to(device) for name, value in self._run.last.items()}
+            self._run.selected = None if self._run.selected is None else self._run.selected.to(device)
             self._run.pending = None
             self._mark_static()
         return self
@@ -82,6 +84,7 @@ class KeptModule(nn.Module):
             "rules": {name: str(formula) for name, formula in self.rules.items()},
             "num_samples": self.num_samples,
             "method": self.method.name,
+            "rows": self._program.stored,
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
@@ -137,8 +140,17 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> lis
         found.append(f"the rules are in the order {theirs} in the checkpoint and {ours} here: give them in the same order")
     for key in ("num_samples", "method"):
         if saved[key] != mine[key]:
-            found.append(f"{key} is {saved[key]!r} in the checkpoint and {mine[key]!r} here")
+            found.append(f"{key} is {saved[key]!r} in the checkpoint and {mine[key]!r} here{_remedy(key, saved[key], mine[key])}")
+    # Checkpoints of before this was kept do not say.
+    if saved["method"] == mine["method"] and saved.get("rows", mine["rows"]) != mine["rows"]:
+        found.append(f"a row holds {saved['rows']} in the checkpoint and {mine['rows']} here: give the method the same options")
     return found
+
+
+def _remedy(key: str, saved: Any, mine: Any) -> str:
+    if key != "num_samples" or not isinstance(saved, int) or not isinstance(mine, int) or saved > mine:
+        return ""
+    return f" (to go on with more samples, load it into a LogicLoss with num_samples={saved} and call logic.extend({mine}))"
 
 
 def load_tensors(

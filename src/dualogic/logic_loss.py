@@ -28,6 +28,7 @@ from dualogic.formula.connective import Formula
 from dualogic.methods import Method, resolve
 from dualogic.methods.base import State
 from dualogic.opaque import snapshot
+from dualogic.selection import Selection
 
 if TYPE_CHECKING:
     from dualogic.duals.collective import Peers
@@ -124,12 +125,18 @@ class LogicLoss(KeptModule):
 
     # ------------------------------------------------------------------ calling
 
-    def forward(self, index: Tensor | None = None, **tensors: Tensor) -> Tensor:
+    def forward(self, index: Tensor | None = None, *, where: Tensor | None = None, **tensors: Tensor) -> Tensor:
         """The loss of a batch; updates the state in training mode.
 
         Args:
             index: which training samples these are, ``(batch,)`` integers. With a table it is needed in training; in
                 ``eval()``, without it the optimal duals are used, because validation samples have no row of their own.
+            where: which samples the rules are about, ``(batch,)`` bool; ``None`` for all. A call with it does what a call with
+                these samples alone would do: the others have no loss, move nothing, and count neither for ``delta`` nor in a
+                mean. Their index may be anything, such as -1, and their tensors too: NaN or infinities there reach neither the
+                loss nor the gradient of a selected sample, and their own gradient is exactly 0 at the tensors given here (a
+                network that made NaN may still turn that 0 into NaN on its way back). If none is selected the loss is 0, with
+                a gradient of 0, and nothing changes. On an accelerator nothing waits for the mask.
             tensors: one for each symbol, by name, with a leading batch axis.
 
         Returns:
@@ -139,40 +146,63 @@ class LogicLoss(KeptModule):
         learning = self.training and torch.is_grad_enabled()
         peers = self._peers if learning else None
         if self._peers is None or not (learning or (self._table.collective and index is not None)):
-            bound, index = self._prepare(index, tensors)
+            bound, index = self._prepare(index, where, tensors)
         else:
-            bound, index = self._peers.agree(functools.partial(self._prepare, index, tensors), lambda ready: ready[0].batch)
+            bound, index = self._peers.agree(
+                functools.partial(self._prepare, index, where, tensors),
+                lambda ready: ready[0].batch,
+                lambda ready: ready[0].selected is not None,
+            )
+        selection = None if bound.selected is None and not (peers and peers.marked) else _select(bound, peers)
         batch = bound.batch if peers is None else peers.total
         at_once = bound.device.type == "cpu" and not torch.compiler.is_compiling()
         with autocast_off(bound.device):
             updating = learning and not self._run.frozen and batch > 0
-            losses, costs = self._evaluate(self._program.evaluate(bound), index, optimal, updating, at_once)
+            losses, costs = self._evaluate(self._program.evaluate(bound), index, optimal, updating, at_once, selection)
+        if self.update == "manual" and learning and not updating and not self._run.frozen:
+            self._run.pending = (None, self._state)  # an empty batch has an empty update
         self._run.last = {"cost": costs.detach(), "loss": losses.detach()}
+        self._run.selected = None if selection is None else selection.mask
         if self._weighted:
             losses = losses * self._weights.to(losses.dtype)
         if self.reduction == "none":
-            return losses.sum(1)
+            return losses.sum(1) if not bound.dropped else losses.sum() + losses.new_zeros(bound.dropped)
+        if selection is not None:
+            total = losses.sum() if peers is None else losses.sum() * peers.size
+            return selection.mean(total) if self.reduction == "mean" else total
         if self.reduction == "mean" and peers is None and batch and losses.shape[1] == 1:
             return losses.mean()  # one operation instead of two, each way
         total = losses.sum() if peers is None else losses.sum() * peers.size
         return total / max(batch, 1) if self.reduction == "mean" else total
 
-    def _prepare(self, index: Any, tensors: dict[str, Tensor]) -> tuple[Bound, Tensor | None]:
+    def _prepare(self, index: Any, where: Any, tensors: dict[str, Tensor]) -> tuple[Bound, Tensor | None]:
         """Bound tensors and the index, after all checks that can be made before anything is computed."""
         compiling = torch.compiler.is_compiling()
         if self.training and torch.is_grad_enabled() and not self._run.frozen and self.update == "forward" and not compiling:
             _refuse_recomputation()
-        bound = self._program.plan.bind(tensors, False if compiling else None if self._run.validated else True)
+        bound = self._program.plan.bind(tensors, False if compiling else None if self._run.validated else True, where)
         self._run.validated = self._run.validated or not compiling
         self._check_device(bound.device)
         at_once = bound.device.type == "cpu" and not compiling
         if not at_once and not compiling:
             self._guard.poll()
-        return bound, self._check_index(index, bound.batch, at_once)
+        index = self._check_index(index, bound.batch, at_once, where)
+        if at_once and bound.selected is not None and not bool(bound.selected.any()):
+            return bound.emptied(), None if index is None else index[:0]
+        return bound, index
 
-    def _evaluate(self, values: Any, index: Tensor | None, optimal: bool, updating: bool, at_once: bool) -> tuple[Tensor, Tensor]:
+    def _evaluate(
+        self,
+        values: Any,
+        index: Tensor | None,
+        optimal: bool,
+        updating: bool,
+        at_once: bool,
+        selection: Selection | None,
+    ) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
-        if updating and not at_once and index is not None and self._plain and not torch.compiler.is_compiling():
+        whole_batch = selection is None and not at_once and not torch.compiler.is_compiling()
+        if updating and whole_batch and index is not None and self._plain:
             whole = self._program.whole_step(index, self._table.values, self._state, self._guard.flags, values)
             if whole is not None:
                 return whole
@@ -184,9 +214,11 @@ class LogicLoss(KeptModule):
         finite: Tensor | None = None
         if updating and rows is not None and self._program.width:
             with torch.no_grad():
-                update, finite = self._move(index, good, rows, state, values, at_once)
+                update, finite = self._move(index, good, rows, state, values, at_once, selection)
         loss_first = self._program.loss_first or self.update == "manual"
         losses, costs = self._program.losses(rows if loss_first or update is None else update.local, state, values)
+        if selection is not None:
+            losses, costs = selection.only(losses), selection.only(costs)
         if update is None:
             finite = self._find_finite(costs, values, at_once, self.training and torch.is_grad_enabled())
         if updating:
@@ -195,25 +227,40 @@ class LogicLoss(KeptModule):
                 # The loss came before the move, but delta follows the costs under the moved duals, as in forward mode.
                 with torch.no_grad():
                     seen = self._program.losses(update.local, state, values)[1]
+            if selection is not None:
+                seen, finite = selection.only(seen), selection.among(finite)
             if self._peers is not None:
                 seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
-            self._run.pending = (update, self._program.advance(state, seen, finite))
+            after = self._program.advance(state, seen, finite)
+            self._run.pending = (update, after if selection is None else selection.gate(after, state))
             if self.update == "forward":
                 self._commit()
         return losses, costs
 
     def _move(
-        self, index: Tensor | None, good: Tensor | None, rows: Tensor, state: State, values: Any, at_once: bool
+        self,
+        index: Tensor | None,
+        good: Tensor | None,
+        rows: Tensor,
+        state: State,
+        values: Any,
+        at_once: bool,
+        selection: Selection | None,
     ) -> tuple[Update, Tensor | None]:
         """The rows after a step, and which samples have finite costs (``None`` if all do)."""
         costs, moves = self._program.moves(rows, state, values)
-        if good is not None and index is not None and self._can_fuse(rows, moves):
+        if selection is not None:
+            costs = selection.only(costs)
+        elif good is not None and index is not None and self._can_fuse(rows, moves):
             new, finite = fused.advance_rows(
                 index, good, costs, rows, moves, self._guard.flags, self._program.largest_cost(costs.dtype)
             )
             return Update(new, index, new), finite
         found = self._find_finite(costs, values, at_once, learning=True)
         counted = found if good is None or found is None else found & good
+        selected = None
+        if selection is not None:
+            counted, selected = selection.among(counted), selection.mask
         if counted is not None:
             moves = torch.where(counted.unsqueeze(1), moves, 0.0)
 
@@ -221,10 +268,10 @@ class LogicLoss(KeptModule):
             return self._program.apply_moves(rows, moves, values)
 
         if self._peers is None or self._table.collective:
-            return self._table.advance(index, rows, moves, apply, counted), found  # type: ignore[arg-type]
+            return self._table.advance(index, rows, moves, apply, counted, selected), found  # type: ignore[arg-type]
         from dualogic.duals.replicated import advance_together
 
-        return advance_together(self._table, self._peers, index, rows, moves, apply, counted), found
+        return advance_together(self._table, self._peers, index, rows, moves, apply, counted, selected), found
 
     def _snapshot(self, rows: Tensor | None) -> tuple[Tensor | None, State]:
         """Copies of what this step reads and then overwrites; see :mod:`dualogic.opaque`."""
@@ -286,6 +333,40 @@ class LogicLoss(KeptModule):
         finally:
             self._run.frozen -= 1
 
+    def extend(self, num_samples: int) -> LogicLoss:
+        """Make room for more training samples; what was learned stays, and new samples start at equal weights.
+
+        With a ``process_group`` all processes call it. A checkpoint of the smaller table loads before, not after.
+
+        Args:
+            num_samples: the new number of samples, not less than the present one.
+
+        Returns:
+            The loss itself.
+
+        Example:
+            >>> import dualogic as dl
+            >>> x = dl.var("x")
+            >>> dl.LogicLoss((x <= 0) | (x >= 1), num_samples=3).extend(5).num_samples
+            5
+        """
+        count = check_samples(num_samples)
+        if count is None:
+            raise OptionError("extend needs a number of samples; got None")
+        if self.num_samples is not None and count < self.num_samples:
+            raise StateError(
+                f"extend only grows: this loss has num_samples={self.num_samples}, and {count} would forget what was learned for "
+                f"the last {self.num_samples - count} samples; make a new LogicLoss for fewer"
+            )
+        if count == self.num_samples:
+            return self
+        with torch.inference_mode(False), torch.no_grad():
+            self._table.extend_(count)
+        self.num_samples = self._guard.samples = count
+        self._compile()  # an epoch may be as long as the table
+        self._mark_static()
+        return self
+
     def reset_(self) -> LogicLoss:
         """Forget everything learned: equal weights, initial ``delta``, no steps."""
         self._table.reset_()
@@ -336,12 +417,17 @@ class LogicLoss(KeptModule):
             self._table.prefetch(self._table.check_index(index, len(index), at_once=False))
 
     def statistics(self) -> dict[str, dict[str, Tensor]]:
-        """Means over the latest batch (or this process's part of it) for each rule: cost, loss and delta, on the device.
+        """Means over the latest batch (this process's part of it, and there the selected samples) for each rule: cost, loss and
+        delta, on the device.
 
         Waits for nothing.
         """
         found: dict[str, dict[str, Tensor]] = {}
-        columns = {key: value.mean(0).unbind() for key, value in self._run.last.items()}
+        selected = self._run.selected
+        columns = {
+            key: (value.mean(0) if selected is None else value.sum(0) / selected.sum()).unbind()
+            for key, value in self._run.last.items()
+        }
         columns["delta"] = self.delta.unbind()
         for position, name in enumerate(self.rules):
             found[name] = {key: values[position] for key, values in columns.items()}
@@ -378,7 +464,7 @@ class LogicLoss(KeptModule):
                 f"the LogicLoss, as on any module"
             )
 
-    def _check_index(self, index: Any, batch: int, at_once: bool) -> Tensor | None:
+    def _check_index(self, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor | None:
         """The index as a tensor on the right device; its range is checked here only if that needs no waiting."""
         if self._table.shared:
             return None
@@ -389,9 +475,9 @@ class LogicLoss(KeptModule):
         if not self._program.width:
             # Nothing is kept for the samples, but a wrong index would show when the method is changed.
             if at_once and self.num_samples is not None:
-                self._table.check_index(index, batch, at_once)
+                self._table.check_index(index, batch, at_once, where)
             return None
-        return self._table.check_index(index, batch, at_once)
+        return self._table.check_index(index, batch, at_once, where)
 
     def check(self) -> None:
         """Wait for the device and raise an error if a step so far met a bad index or a cost that is not finite.
@@ -402,6 +488,13 @@ class LogicLoss(KeptModule):
             self._guard.check()
         else:
             self._peers.agree(self._guard.check)
+
+
+def _select(bound: Bound, peers: Peers | None) -> Selection:
+    mask = bound.selected
+    if mask is None:  # another process selects, this one takes all of its part
+        mask = torch.ones(bound.batch, dtype=torch.bool, device=bound.device)
+    return Selection.of(mask) if peers is None else Selection(mask, peers.sum(mask.sum()))
 
 
 def _count(index: Any) -> int:

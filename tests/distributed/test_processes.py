@@ -152,6 +152,22 @@ def test_a_network_in_place_of_a_table_is_saved_and_loaded(two):
         assert torch.equal(loaded, saved)
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_ids_get_the_same_rows_and_tables_grow_together(size, worlds):
+    logic = dl.LogicLoss(RULES, 2, dtype=torch.float64)
+    ids = dl.data.IdMap(logic=logic)
+    for step in range(3):
+        names = [name for rank in range(size) for name in (f"{step}", f"{rank}", f"{step}-{rank}")]
+        x = torch.cat([torch.linspace(0.2, 0.9, 3, dtype=torch.float64) + 0.1 * rank + 0.2 * step for rank in range(size)])
+        logic(ids(names), x=x.requires_grad_(), y=x.detach() + 0.3)
+    assert logic.num_samples > 2
+    for rank, found in enumerate(worlds[size]):
+        for table in ("device", "sharded"):
+            assert found["growth"][table]["ids"] == ids.state_dict()
+            torch.testing.assert_close(found["growth"][table]["table"], logic.state_dict()["table"], rtol=1e-9, atol=1e-12)
+        assert found["growth"]["refused"].startswith("SampleIndexError: an id must be" if rank else "StateError: process 1 of")
+
+
 def test_whole_tables_load_into_shards_and_back(three):
     for found in three:
         first, *others = found["plain_checkpoints"]["tables"]

@@ -240,9 +240,24 @@ def empty_blocks(rank: int, size: int, folder: Path) -> dict[str, Any]:
     return {"rows": logic._table.values.shape[0], "saved": whole(logic), "loaded": whole(other)}
 
 
+def growth(rank: int, size: int, folder: Path) -> dict[str, Any]:
+    """Ids that the processes meet apart get the same rows, and tables that are too small for them grow together."""
+    found: dict[str, Any] = {}
+    for table in ("device", "sharded"):
+        logic = dl.LogicLoss(RULES, 2, process_group=True, table=table, dtype=torch.float64)
+        ids = dl.data.IdMap(logic=logic, process_group=True)
+        for step in range(3):
+            names = [f"{step}", f"{rank}", f"{step}-{rank}"]
+            x = torch.linspace(0.2, 0.9, 3, dtype=torch.float64) + 0.1 * rank + 0.2 * step
+            logic(ids(names), x=x.requires_grad_(), y=x.detach() + 0.3)
+        found[table] = {"ids": ids.state_dict(), "table": whole(logic)}
+        found["refused"] = message_of(lambda ids=ids: ids([1.5 if rank else "0"]))
+    return found
+
+
 CHECKS = {
-    2: (scenarios, checkpoints, model_checkpoints, network_checkpoints, failures, evaluation, copies, wrappers),
-    3: (scenarios, checkpoints, model_checkpoints, plain_checkpoints, failures, copies, empty_blocks),
+    2: (scenarios, checkpoints, model_checkpoints, network_checkpoints, failures, evaluation, copies, wrappers, growth),
+    3: (scenarios, checkpoints, model_checkpoints, plain_checkpoints, failures, copies, empty_blocks, growth),
 }
 
 

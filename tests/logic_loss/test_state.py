@@ -89,7 +89,15 @@ def test_loading_inside_a_larger_module():
             r"rule 'both' is \(x <= 1\) & \(y <= 1\) in the checkpoint and \(x <= 2\)",
         ),
         ({"rules": {"either": RULES["either"]}}, r"rule 'both' is .* in the checkpoint and nothing here"),
-        ({"samples": 9}, "num_samples is 8 in the checkpoint and 9 here"),
+        (
+            {"samples": 9},
+            r"num_samples is 8 in the checkpoint and 9 here .*LogicLoss with num_samples=8 and call logic.extend\(9\)",
+        ),
+        ({"samples": 7}, "num_samples is 8 in the checkpoint and 7 here; table has shape"),
+        (
+            {"method": dl.methods.Dual(rule="projected")},
+            "a row holds logits of weights in the checkpoint and differences from equal weights here",
+        ),
         ({"method": "hard"}, "method is 'dual' in the checkpoint and 'hard' here"),
     ],
 )

@@ -33,16 +33,30 @@ class Bound:
         batch: the length of the leading axis.
         dtype: float32 or wider.
         device: where everything lives.
+        selected: which samples the rules are about, ``(batch,)``; ``None`` for all. The others' tensors hold copies of a
+            selected sample, through which no gradient flows.
+        dropped: how many samples were left out because none of them was selected.
     """
 
     tensors: dict[str, Tensor]
     batch: int
     dtype: torch.dtype
     device: torch.device
+    selected: Tensor | None = None
+    dropped: int = 0
+
+    def emptied(self) -> Bound:
+        """A batch of no samples, which the tensors still have a gradient from."""
+        empty = {name: tensor[:0] for name, tensor in self.tensors.items()}
+        return dataclasses.replace(self, tensors=empty, batch=0, selected=None, dropped=self.batch)
 
 
 def bind(
-    symbols: Mapping[str, Node], required: Mapping[str, Required], tensors: Mapping[str, Any], validate: bool | None
+    symbols: Mapping[str, Node],
+    required: Mapping[str, Required],
+    tensors: Mapping[str, Any],
+    validate: bool | None,
+    where: Any = None,
 ) -> Bound:
     """Check ``tensors`` against the declarations of ``symbols`` and bring them to one dtype.
 
@@ -52,6 +66,7 @@ def bind(
         tensors: what the caller gave.
         validate: also look at the values (which waits for the device): NaN, and probabilities that are none; ``None``
             does so on a CPU only.
+        where: which samples to look at, ``(batch,)`` bool; ``None`` for all.
     """
     if symbols.keys() != tensors.keys():
         _refuse_names(symbols, tensors)
@@ -97,12 +112,44 @@ def bind(
         raise BindingError(f"{device[1]!r} is on the meta device and has no values, so there is no cost to compute")
     if validate is None:
         validate = device[0].type == "cpu"
+    selected = None if where is None else as_selection(where, batch[0], device[0])
+    if selected is not None:
+        given = fill_unselected(given, selected)
+        validate = validate and bool(selected.any())
     for name, symbol in symbols.items():
         tensor = given[name]
         given[name] = _to_bool(name, tensor) if isinstance(symbol, Mask) else tensor.to(dtype)
         if validate and not isinstance(symbol, Mask):
             _check_values(name, symbol, given[name])
-    return Bound(given, batch[0], dtype, device[0])
+    return Bound(given, batch[0], dtype, device[0], selected)
+
+
+def as_selection(where: Any, batch: int, device: torch.device) -> Tensor:
+    """What a user gave as ``where=``, as ``(batch,)`` bool on a device."""
+    try:
+        found = torch.as_tensor(where, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BindingError(f"where must be a bool tensor of shape ({batch},); got {type(where).__name__}") from error
+    if found.dtype is not torch.bool:
+        raise BindingError(f"where must be a bool tensor, as from a comparison: where=label < 0; got {found.dtype}")
+    if found.shape != (batch,):
+        raise BindingError(f"where must have shape ({batch},), one entry per sample of the batch; got {tuple(found.shape)}")
+    return found
+
+
+def fill_unselected(tensors: Mapping[str, Tensor], selected: Tensor) -> dict[str, Tensor]:
+    """Tensors whose samples that are not selected are copies of the first that is (or of the first, if none is).
+
+    Whatever stood there, NaN included, reaches no cost, and their gradient is exactly 0. A copy is as harmless as what it is a
+    copy of, which no fixed number would be for every rule.
+    """
+    if not selected.shape[0]:
+        return dict(tensors)
+    first = selected.to(torch.int8).argmax(0, keepdim=True)
+    return {
+        name: torch.where(selected.view(-1, *(1,) * (tensor.dim() - 1)), tensor, tensor.detach().index_select(0, first))
+        for name, tensor in tensors.items()
+    }
 
 
 def required_lengths(nodes: Iterable[Node]) -> dict[str, Required]:

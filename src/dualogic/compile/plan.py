@@ -65,9 +65,9 @@ class Plan:
         self._order = None if places == sorted(places) else tuple(inverse[place] for place in range(len(places)))
         self._positions: dict[tuple[tuple[int, ...], torch.device], Tensor] = {}
 
-    def bind(self, tensors: Mapping[str, Any], validate: bool | None) -> Bound:
+    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
         """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate)
+        return bind(self.symbols, self._lengths, tensors, validate, where)
 
     def constants(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
         """The plan's constants on a device; floating point ones in ``dtype``."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dualogic.duals.memory import Memory
 from dualogic.duals.table import Apply, DualTable, Update
-from dualogic.errors import OptionError, SampleIndexError
+from dualogic.errors import OptionError, SampleIndexError, StateError
 
 FAST, SLOW, EPSILON = 0.9, 0.99, 1e-8
 
@@ -101,7 +101,7 @@ class AmortisedTable(DualTable):
             f"({batch}, {self.options.features}). Call .eval() to use the optimal duals"
         )
 
-    def check_index(self, index: Any, batch: int, at_once: bool) -> Tensor:
+    def check_index(self, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor:
         """The features ``(batch, features)``, in the network's type."""
         given = torch.as_tensor(index, device=self.device)
         if not given.dtype.is_floating_point:
@@ -114,6 +114,8 @@ class AmortisedTable(DualTable):
                 f"{tuple(given.shape)}"
             )
         features: Tensor = given.detach().to(self.dtype)
+        if where is not None:
+            features = torch.where(torch.as_tensor(where, device=self.device).unsqueeze(1), features, 0.0)
         if at_once and not bool(features.isfinite().all()):
             raise SampleIndexError("features must be finite; got NaN or an infinity. Nothing was changed")
         return features
@@ -138,15 +140,31 @@ class AmortisedTable(DualTable):
             found.append(torch.nn.functional.linear(found[-1], *self.parameters[layer : layer + 2]))
         return found
 
-    def advance(self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
+    def advance(
+        self,
+        index: Tensor,
+        rows: Tensor,
+        moves: Tensor,
+        apply: Apply,
+        counted: Tensor | None,
+        selected: Tensor | None = None,
+    ) -> Update:
         new = apply(rows, moves)
-        return Update(new, index, new)
+        return Update(new, index, new, selected)
 
     def commit(self, update: Update, step: Tensor) -> None:
         """One step of the network towards new rows."""
         assert update.index is not None
         layers = self._layers(update.index)
-        slope = (layers[-1] - update.rows.to(self.dtype)) / max(1, update.rows.shape[0])
+        slope = layers[-1] - update.rows.to(self.dtype)
+        gate: Tensor | float = 1.0
+        if update.selected is None:
+            slope = slope / max(1, update.rows.shape[0])
+        else:
+            # The rows of the others are their own outputs, up to rounding. Where nothing is selected nothing moves.
+            count = update.selected.sum()
+            slope = torch.where(update.selected.unsqueeze(1), slope, 0.0) / count.clamp_min(1)
+            gate = (count > 0).to(self.dtype)
         gradients: list[Tensor] = []
         for layer in reversed(range(len(self.sizes) - 1)):
             gradients = [slope.T @ layers[layer], slope.sum(0), *gradients]
@@ -155,9 +173,9 @@ class AmortisedTable(DualTable):
         done = step.to(self.dtype) + 1.0
         fast, slow = 1.0 - FAST**done, 1.0 - SLOW**done
         for value, average, square, gradient in zip(self.parameters, self.averages, self.squares, gradients):
-            average.lerp_(gradient, 1.0 - FAST)
-            square.lerp_(gradient.square(), 1.0 - SLOW)
-            value.sub_(self.options.rate * (average / fast) / ((square / slow).sqrt() + EPSILON))
+            average.lerp_(gradient, gate * (1.0 - FAST))
+            square.lerp_(gradient.square(), gate * (1.0 - SLOW))
+            value.sub_(gate * self.options.rate * (average / fast) / ((square / slow).sqrt() + EPSILON))
 
     def to_(self, device: torch.device) -> None:
         for values in (self.parameters, self.averages, self.squares):
@@ -168,6 +186,11 @@ class AmortisedTable(DualTable):
             value.copy_(fresh)
             average.zero_()
             square.zero_()
+
+    def extend_(self, samples: int) -> None:
+        raise StateError(
+            f"extend({samples}) has nothing to grow: with table={self.options!r} a network says the dual variables of any sample"
+        )
 
     def changing(self) -> list[Tensor]:
         return [*self.parameters, *self.averages, *self.squares]

@@ -36,6 +36,7 @@ class Peers:
 
     Attributes:
         counts: the sizes of the parts of the latest batch, by rank.
+        marked: whether any process marked its part of the latest batch.
 
     Example:
         >>> peers = Peers("world")
@@ -47,6 +48,7 @@ class Peers:
         self._group = group
         self._mesh: Any = None
         self.counts: list[int] = [0]
+        self.marked = False
 
     @property
     def group(self) -> Any:
@@ -77,12 +79,15 @@ class Peers:
         return slice(start, start + self.counts[self.rank])
 
     @eager
-    def agree(self, action: Callable[[], T], size_of: Callable[[T], int] | None = None) -> T:
+    def agree(
+        self, action: Callable[[], T], size_of: Callable[[T], int] | None = None, is_marked: Callable[[T], bool] | None = None
+    ) -> T:
         """Do something that may fail in every process, and fail everywhere if it fails anywhere; nobody is left waiting.
 
         Args:
             action: what to do here.
             size_of: the size of this process's part of the batch, from the result; kept in ``counts``.
+            is_marked: whether all should know of something in this part, from the result; kept in ``marked``.
 
         Raises:
             Exception: what ``action`` raised here, or a :class:`StateError` if it failed elsewhere only.
@@ -91,7 +96,8 @@ class Peers:
         number = 0
         try:
             result = action()
-            number = 0 if size_of is None else size_of(result)
+            # One number travels: the size, and the mark as its last bit.
+            number = 0 if size_of is None else 2 * size_of(result) + (is_marked is not None and is_marked(result))
         except Exception as error:
             failure, number = error, -1
         numbers = self._tell(number)
@@ -104,7 +110,8 @@ class Peers:
                 f"nothing was changed in any process"
             )
         if size_of is not None:
-            self.counts = numbers
+            self.counts = [told // 2 for told in numbers]
+            self.marked = any(told % 2 for told in numbers)
         return result
 
     def _tell(self, number: int) -> list[int]:
@@ -129,6 +136,7 @@ class Peers:
         dist.all_gather(whole, padded, group=self.group)
         return torch.cat([theirs[:count] for theirs, count in zip(whole, self.counts)])
 
+    @eager
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes."""
         if self.size == 1:
@@ -154,7 +162,7 @@ class Peers:
                 "a LogicLoss with a process group of its own cannot be pickled, because the group cannot; save its "
                 "state_dict(), or use process_group='world' for the default group"
             )
-        return {"_group": self._group, "_mesh": None, "counts": [0]}
+        return {"_group": self._group, "_mesh": None, "counts": [0], "marked": False}
 
 
 def make_peers(group: Any) -> Peers | None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dualogic.duals.link import Link
-from dualogic.duals.memory import lazy_zeros
+from dualogic.duals.memory import copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
 from dualogic.duals.table import DualTable, Update, as_index, check_range
 
@@ -118,8 +118,8 @@ class HostTable(DualTable):
         return f"in host memory, for {self.device}"
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def check_index(self, index: Any, batch: int, at_once: bool) -> Tensor:
-        found = as_index(index, CPU, batch)
+    def check_index(self, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor:
+        found = as_index(index, CPU, batch, None if where is None else self.samples, where)
         check_range(found, self.samples)
         return found
 
@@ -211,6 +211,12 @@ class HostTable(DualTable):
     def reset_(self) -> None:
         self.settle()
         super().reset_()
+
+    def extend_(self, samples: int) -> None:
+        self.settle()
+        values = self._allocate(samples, self.width, self.values.dtype)
+        copy_rows(self.values, values)
+        self.samples, self.values = samples, values
 
     def __getstate__(self) -> dict[str, Any]:
         self.settle()

@@ -48,11 +48,10 @@ class MappedTable(HostTable):
         super().__init__(samples, width, dtype)
 
     def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:
-        size = HEADER + samples * width * dtype.itemsize
-        header = {"title": TITLE, "samples": samples, "width": width, "dtype": str(dtype).removeprefix("torch.")}
+        size, header = _size(samples, width, dtype), _describe(samples, width, dtype)
         with self._open() as file:
             if os.fstat(file.fileno()).st_size == 0:
-                file.write(json.dumps(header).encode().ljust(HEADER))
+                file.write(_header(samples, width, dtype))
                 file.truncate(size)
             else:
                 self._check(file.read(HEADER), os.fstat(file.fileno()).st_size, header, size)
@@ -78,12 +77,29 @@ class MappedTable(HostTable):
             found = {}
         if not isinstance(found, dict) or found.get("title") != TITLE:
             raise StateError(f"{self.options.path} is not a table of dualogic; give the path of one, or of a file to be made")
-        if found != header or found_size != size:
+        if found != header or found_size < size:  # a longer one is what an interrupted extend_ leaves
             raise StateError(
                 f"{self.options.path} holds {found['samples']} samples x {found['width']} dual variables in {found['dtype']} "
                 f"({found_size} bytes), but this loss needs {header['samples']} x {header['width']} in {header['dtype']} ({size} "
                 f"bytes); give another path, or delete the file to start again"
             )
+
+    def extend_(self, samples: int) -> None:
+        """Grow the file in its place; a temporary one is copied, because it cannot be opened again."""
+        if self.options.path is None:
+            super().extend_(samples)
+            return
+        self.settle()
+        self._pages.flush()
+        width, dtype = self.width, self.values.dtype
+        # The longer file says that it is the shorter one until all of it is there: a crash in between loses nothing.
+        with self._open() as file:
+            file.truncate(_size(samples, width, dtype))
+            file.flush()
+            os.fsync(file.fileno())
+            file.write(_header(samples, width, dtype))
+        self.values = self._allocate(samples, width, dtype)
+        self.samples = samples
 
     @property
     def place(self) -> str:
@@ -112,6 +128,18 @@ class MappedTable(HostTable):
         # Two tables must not write to one file: a copy is held in memory.
         state = self.__getstate__()
         return _in_memory({**state, "values": state["values"].clone()})
+
+
+def _describe(samples: int, width: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {"title": TITLE, "samples": samples, "width": width, "dtype": str(dtype).removeprefix("torch.")}
+
+
+def _header(samples: int, width: int, dtype: torch.dtype) -> bytes:
+    return json.dumps(_describe(samples, width, dtype)).encode().ljust(HEADER)
+
+
+def _size(samples: int, width: int, dtype: torch.dtype) -> int:
+    return HEADER + samples * width * dtype.itemsize
 
 
 def _reopen(samples: int, width: int, dtype: torch.dtype, options: Mapped, device: torch.device) -> MappedTable:

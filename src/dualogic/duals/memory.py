@@ -47,6 +47,26 @@ def format_bytes(count: int) -> str:
     return f"{count} B"
 
 
+def copy_rows(source: Tensor, target: Tensor) -> None:
+    """Copy rows to the beginning of a table that is all zeros, without touching memory for rows that are zeros too.
+
+    Example:
+        >>> import torch
+        >>> target = torch.zeros(3, 1)
+        >>> copy_rows(torch.tensor([[0.0], [2.0]]), target)
+        >>> target.flatten()
+        tensor([0., 2., 0.])
+    """
+    if source.device.type != "cpu" or source.numel() * source.element_size() < LAZY_FROM:
+        target[: source.shape[0]].copy_(source)
+        return
+    rows = max(1, LAZY_FROM // (source.shape[1] * source.element_size()))
+    for start in range(0, source.shape[0], rows):
+        part = source[start : start + rows]
+        used = (part != 0).any(1).nonzero().flatten()
+        target.index_copy_(0, used + start, part.index_select(0, used))
+
+
 def lazy_zeros(samples: int, width: int, dtype: torch.dtype) -> Tensor:
     """Zeros ``(samples, width)`` on the default device; on a CPU a large table takes no memory before a row is written.
 

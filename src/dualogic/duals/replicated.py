@@ -13,7 +13,14 @@ from dualogic.duals.table import Apply, DualTable, Update
 
 @eager
 def advance_together(
-    table: DualTable, peers: Peers, index: Tensor | None, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None
+    table: DualTable,
+    peers: Peers,
+    index: Tensor | None,
+    rows: Tensor,
+    moves: Tensor,
+    apply: Apply,
+    counted: Tensor | None,
+    selected: Tensor | None = None,
 ) -> Update:
     """The rows after a step of the global batch: what one process would compute on all parts at once.
 
@@ -29,9 +36,10 @@ def advance_together(
         moves: of this part, ``(part, width)``.
         apply: makes new rows, row by row.
         counted: which samples of the part may move; ``None`` for all.
+        selected: which samples of the part the step is about; ``None`` for all, in all processes.
     """
     if peers.size == 1:
-        return table.advance(index, rows, moves, apply, counted)  # type: ignore[arg-type]
+        return table.advance(index, rows, moves, apply, counted, selected)  # type: ignore[arg-type]
     if index is None:
         number = moves.new_full((1,), moves.shape[0]) if counted is None else counted.sum().to(moves.dtype).unsqueeze(0)
         total = peers.sum(torch.cat([moves.sum(0), number]))
@@ -40,5 +48,6 @@ def advance_together(
     everywhere = peers.gather(index.to(moves.device))
     moves = peers.gather(moves)
     counted = None if counted is None else peers.gather(counted)
-    update = table.advance(everywhere, table.fetch(everywhere), moves, apply, counted)
+    selected = None if selected is None else peers.gather(selected)
+    update = table.advance(everywhere, table.fetch(everywhere), moves, apply, counted, selected)
     return dataclasses.replace(update, local=update.local[peers.mine])

@@ -17,6 +17,7 @@ class UpdateRule:
     """How stored columns become weights, and how they move; operands are along dimension 1."""
 
     name: str
+    stored: str
 
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         """Weights ``(batch, k, *rest)`` that sum to 1 over the operands that exist."""
@@ -39,6 +40,7 @@ class SoftmaxStep(UpdateRule):
     """A gradient step on softmax logits: ``logits += step * u * w * (c - m)`` (the default)."""
 
     name = "softmax"
+    stored = "logits of weights"
 
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         if mask is not None:
@@ -68,6 +70,7 @@ class ProjectedStep(UpdateRule):
     """
 
     name = "projected"
+    stored = "differences from equal weights"
 
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         return numerics.project_to_simplex(columns + self._equal(columns, mask), 1, mask)

@@ -56,9 +56,18 @@ class ShardedTable(DualTable):
         return self.fetch(index), index, good
 
     @eager
-    def advance(self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
+    def advance(
+        self,
+        index: Tensor,
+        rows: Tensor,
+        moves: Tensor,
+        apply: Apply,
+        counted: Tensor | None,
+        selected: Tensor | None = None,
+    ) -> Update:
         route = self._find_route(index)
-        update = super().advance(route.positions, super().fetch(route.positions), route.send(moves), apply, None)
+        arrived = None if selected is None else route.send(selected.to(torch.uint8)).bool()
+        update = super().advance(route.positions, super().fetch(route.positions), route.send(moves), apply, None, arrived)
         return dataclasses.replace(update, local=route.bring_back(update.local))
 
     def commit(self, update: Update, step: Tensor) -> None:
@@ -87,6 +96,16 @@ class ShardedTable(DualTable):
         whole = torch.Size((self.samples, self.width))
         mesh = self.peers.mesh(self.device)
         return {"table": DTensor.from_local(self.values, mesh, [Shard(0)], run_check=False, shape=whole, stride=(self.width, 1))}
+
+    def extend_(self, samples: int) -> None:
+        """Grow to more samples, which moves rows between processes: all call it together, and see the whole old table once."""
+        whole = self.state()["table"]
+        rows = whole.full_tensor() if hasattr(whole, "full_tensor") else whole
+        with self.device:
+            bigger = ShardedTable(samples, self.width, self.values.dtype, self.peers)
+        mine = rows[self.rank * bigger.block :][: bigger.values.shape[0]]
+        bigger.values[: mine.shape[0]].copy_(mine)
+        self.__dict__.update(bigger.__dict__)
 
     @property
     def place(self) -> str:

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from dualogic import fused
-from dualogic.duals.memory import Memory, lazy_zeros
+from dualogic.duals.memory import Memory, copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
-from dualogic.errors import SampleIndexError
+from dualogic.errors import SampleIndexError, StateError
 
 Apply = Callable[[Tensor, Tensor], Tensor]
 """Rows and moves to new rows, row by row."""
@@ -32,11 +32,13 @@ class Update:
         rows: what to write.
         index: where; ``None`` for a shared row.
         local: the new rows of the batch at hand, in its order, for its loss.
+        selected: which of ``rows`` the update is about; ``None`` for all. The others are what they were.
     """
 
     rows: Tensor
     index: Tensor | None
     local: Tensor
+    selected: Tensor | None = None
 
 
 class DualTable:
@@ -69,19 +71,20 @@ class DualTable:
         """What to tell someone who trains without saying which samples a batch is of."""
         return (
             f"training with num_samples={self.samples} needs the samples' indices: logic(index, ...), where index holds {batch} "
-            f"positions in the data set. Use num_samples=None for duals shared by all samples, or call .eval() to use the "
-            f"optimal ones"
+            f"positions in the data set. If your loader gives none, wrap its data set, dl.data.WithIndex(dataset), or map ids "
+            f"with dl.data.IdMap. Use num_samples=None for duals shared by all samples, or call .eval() to use the optimal ones"
         )
 
-    def check_index(self, index: Any, batch: int, at_once: bool) -> Tensor:
+    def check_index(self, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor:
         """The index as :meth:`fetch` takes it.
 
         Args:
             index: what the user gave, ``(batch,)`` integers.
             batch: the number of samples.
             at_once: also check its range, which reads the tensor; otherwise :meth:`fetch_checked` does that on the device.
+            where: which samples count, ``(batch,)`` bool; the others may have any index, such as -1. ``None`` for all.
         """
-        found = as_index(index, self.device, batch)
+        found = as_index(index, self.device, batch, None if where is None else self.samples, where)
         if at_once:
             check_range(found, self.samples)
         return found
@@ -104,7 +107,15 @@ class DualTable:
         index = index.clamp(0, self.samples - 1)
         return self.fetch(index), index, good
 
-    def advance(self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
+    def advance(
+        self,
+        index: Tensor,
+        rows: Tensor,
+        moves: Tensor,
+        apply: Apply,
+        counted: Tensor | None,
+        selected: Tensor | None = None,
+    ) -> Update:
         """The rows after a step; a sample that occurs several times moves by the mean of its moves.
 
         Args:
@@ -113,8 +124,14 @@ class DualTable:
             moves: ``(batch, width)``; 0 for samples that must not move.
             apply: makes new rows.
             counted: which samples of the batch may move; ``None`` for all.
+            selected: which samples the step is about; ``None`` for all. The others keep their rows to the bit, and are no
+                occurrences in the mean.
         """
-        new = apply(rows, average_duplicates(index, moves))
+        if selected is None:
+            new = apply(rows, average_duplicates(index, moves))
+            return Update(new, index, new)
+        moves, touched = average_selected(index, moves, selected)
+        new = torch.where(touched.unsqueeze(1), apply(rows, moves), rows)
         return Update(new, index, new)
 
     def commit(self, update: Update, step: Tensor) -> None:
@@ -134,6 +151,17 @@ class DualTable:
     def reset_(self) -> None:
         """Equal weights everywhere."""
         self.values.zero_()
+
+    def extend_(self, samples: int) -> None:
+        """Grow to more samples; the rows that are there keep their values, the new ones have equal weights."""
+        if self.shared:
+            raise StateError(
+                f"extend({samples}) has nothing to grow: one row serves all samples (num_samples=None), however many there are"
+            )
+        with self.values.device:
+            values = lazy_zeros(samples, self.width, self.values.dtype)
+        copy_rows(self.values, values)
+        self.samples, self.values = samples, values
 
     def changing(self) -> list[Tensor]:
         """The tensors on the device that :meth:`commit` changes in place."""
@@ -175,7 +203,15 @@ class SharedRow(DualTable):
     def fetch(self, index: Any) -> Tensor:
         return self.values
 
-    def advance(self, index: Any, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None) -> Update:
+    def advance(
+        self,
+        index: Any,
+        rows: Tensor,
+        moves: Tensor,
+        apply: Apply,
+        counted: Tensor | None,
+        selected: Tensor | None = None,
+    ) -> Update:
         count = moves.shape[0] if counted is None else counted.sum().clamp_min(1)
         new = apply(rows, moves.sum(0, keepdim=True) / count)
         return Update(new, None, new)
@@ -184,8 +220,8 @@ class SharedRow(DualTable):
         self.values.copy_(to_storage(update.rows, self.values.dtype, step, None))
 
 
-def as_index(index: Any, device: torch.device, batch: int) -> Tensor:
-    """What a user gave as index, as ``(batch,)`` int64 on a device."""
+def as_index(index: Any, device: torch.device, batch: int, samples: int | None = None, where: Any = None) -> Tensor:
+    """What a user gave as index, as ``(batch,)`` int64 on a device; where it does not count, within a table of ``samples``."""
     try:
         index = torch.as_tensor(index, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -195,7 +231,9 @@ def as_index(index: Any, device: torch.device, batch: int) -> Tensor:
     if index.shape != (batch,):
         raise SampleIndexError(f"index must have shape ({batch},), one per sample of the batch; got {tuple(index.shape)}")
     found: Tensor = index.long()
-    return found
+    if samples is None:
+        return found
+    return torch.where(torch.as_tensor(where, device=device), found, found.clamp(0, samples - 1))
 
 
 def check_range(index: Tensor, samples: int) -> None:
@@ -237,3 +275,40 @@ def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:
     first = same.to(torch.int8).argmax(1)
     total = torch.zeros_like(moves).index_add_(0, first, moves)
     return total.index_select(0, first) / same.sum(1, keepdim=True)
+
+
+def average_selected(index: Tensor, moves: Tensor, selected: Tensor) -> tuple[Tensor, Tensor]:
+    """As :func:`average_duplicates`, but over the selected occurrences of each sample.
+
+    Args:
+        index: ``(batch,)``.
+        moves: ``(batch, width)``; 0 where ``selected`` is false.
+        selected: ``(batch,)`` bool, on the device of ``moves``.
+
+    Returns:
+        The means, and which entries are of a sample that is selected somewhere in the batch.
+
+    Example:
+        >>> import torch
+        >>> moves, touched = average_selected(
+        ...     torch.tensor([4, 2, 4]), torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([True, False, False])
+        ... )
+        >>> moves.flatten(), touched
+        (tensor([1., 0., 1.]), tensor([ True, False,  True]))
+    """
+    if index.device.type == "cpu" and not torch.compiler.is_compiling():
+        ordered = index.sort().values
+        if not bool((ordered[1:] == ordered[:-1]).any()):
+            return moves, selected
+        if moves.device.type == "cpu":
+            samples, place = index.unique(return_inverse=True)
+            count = torch.zeros(len(samples), dtype=torch.long).index_add_(0, place, selected.long())
+            total = moves.new_zeros(len(samples), moves.shape[1]).index_add_(0, place, moves)
+            mean: Tensor = total / count.clamp_min(1).unsqueeze(1)
+            return mean.index_select(0, place), (count > 0).index_select(0, place)
+    index = index.to(moves.device, non_blocking=True)
+    same = index.unsqueeze(1) == index
+    first = same.to(torch.int8).argmax(1)
+    total = torch.zeros_like(moves).index_add_(0, first, moves).index_select(0, first)
+    number = (same & selected).sum(1)
+    return total / number.clamp_min(1).unsqueeze(1), number > 0

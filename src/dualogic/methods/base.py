@@ -35,6 +35,7 @@ class Program(abc.ABC):
         loss_first: compute the loss with the old rows, before they move.
         shared: all samples use one row.
         additive: ``apply_moves`` is a plain addition, which the fused kernels know.
+        stored: what a row holds, in words; checkpoints of the same words can be read.
     """
 
     plan: Plan
@@ -42,6 +43,7 @@ class Program(abc.ABC):
     loss_first: bool = False
     shared: bool = False
     additive: bool = False
+    stored: str = "nothing"
 
     def initial_state(self, dtype: torch.dtype) -> State:
         """The state that all samples share: ``delta`` and ``steps`` at least."""

@@ -90,9 +90,9 @@ class Binder:
         self.symbols = collect_symbols(nodes)
         self._lengths = required_lengths(nodes)
 
-    def bind(self, tensors: Mapping[str, Any], validate: bool | None) -> Bound:
+    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
         """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate)
+        return bind(self.symbols, self._lengths, tensors, validate, where)
 
     def refuse_non_finite(self, costs: Tensor, values: Any, limit: float = math.inf) -> None:
         """Raise an error that names the rule whose cost is not finite."""

@@ -110,6 +110,7 @@ class DualProgram(DistributionalProgram):
         self.loss_first = method.loss_first
         self.additive = not self.plan.masked
         self.rule = UPDATE_RULES[method.rule]
+        self.stored = self.rule.stored
         plain = method.rule == "softmax" and method.delta in ("mean", "square") and not method.warmup and method.schedule is None
         plain = plain and not method.loss_first and self.spreads is None
         self.two_levels = find_two_levels(self.plan) if plain else None

@@ -165,6 +165,7 @@ class PrimalDualProgram(Program):
         self.method = method
         self.count = len(self.plan.names)
         self.width = self.count * (2 if method.momentum else 1) + 1
+        self.stored = "multipliers, velocities and visits" if method.momentum else "multipliers and visits"
 
     def mix(self, values: Any) -> Tensor:
         """Costs ``(batch, rules)``."""
