@@ -32,3 +32,11 @@ def test_bad_words_are_explained(capsys, tmp_path, monkeypatch):
     assert "--seeds takes numbers" in capsys.readouterr().err
     assert main(["run", "digits", "--data", "nowhere"]) == 1
     assert "dualogic data get mnist" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_convergence(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "convergence", "--smoke"]) == 0
+    assert "| exact | all samples |" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []

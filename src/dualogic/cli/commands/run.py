@@ -15,12 +15,22 @@ from dualogic.cli.extras import require
 from dualogic.errors import OptionError
 from dualogic.experiments.tasks import TASKS, Task
 
+
+@dataclasses.dataclass(frozen=True)
+class Convergence:
+    """What the paper proves or claims about convergence, measured on small problems; some minutes on one core.
+
+    Trains no network: of the options below only --runs and --smoke apply.
+    """
+
+
 if TYPE_CHECKING:
     from dualogic.experiments.runner import Config, Machine
 
-    Chosen = Task
+    Chosen = Task | Convergence
 else:
-    Chosen = Union[tuple(Annotated[task, tyro.conf.subcommand(name)] for name, task in TASKS.items())]
+    CHOICES = {**TASKS, "convergence": Convergence}
+    Chosen = Union[tuple(Annotated[task, tyro.conf.subcommand(name)] for name, task in CHOICES.items())]
 
 ALL = "all"
 
@@ -64,10 +74,12 @@ class Run:
 
     def run(self) -> int:
         """Train, with a progress bar, and print where the results are."""
-        require("experiments", "lightning", "numpy", "rich")
+        require("experiments", "lightning", "numpy", "rich", "matplotlib")
         from rich.console import Console
 
-        with self._place() as (task, runs, machine):
+        if isinstance(self.task, Convergence):
+            return self._measure_convergence()
+        with self._place(self.task) as (task, runs, machine):
             configs = self._configs(task)
             folders = _run_with_progress(configs, machine, runs, self.jobs)
             console = Console()
@@ -75,8 +87,20 @@ class Run:
                 console.print(_summary(config, folder, self.smoke), highlight=False, markup=False, soft_wrap=True)
         return 0
 
+    def _measure_convergence(self) -> int:
+        from dualogic.experiments.convergence import TABLES, run_convergence, save
+
+        results = run_convergence(self.smoke)
+        for name, table in TABLES.items():
+            print(f"{name}\n\n{table(results)}\n")
+        if not self.smoke:
+            folder = self.runs / "convergence"
+            save(results, folder)
+            print(f"Results and figure: {folder}")
+        return 0
+
     @contextlib.contextmanager
-    def _place(self) -> Iterator[tuple[Task, Path, Machine]]:
+    def _place(self, chosen: Task) -> Iterator[tuple[Task, Path, Machine]]:
         """The task, the folder of runs and the machine; temporary ones for a smoke run."""
         from dualogic.experiments.runner import Machine
 
@@ -84,10 +108,10 @@ class Run:
             accelerator=self.accelerator, devices=self.devices, capture=self.capture, data=self.data, events=self.events
         )
         if not self.smoke:
-            yield self.task, self.runs, machine
+            yield chosen, self.runs, machine
             return
         with tempfile.TemporaryDirectory() as made:
-            task = self.task.make_smoke(Path(made))
+            task = chosen.make_smoke(Path(made))
             yield task, Path(made) / "runs", dataclasses.replace(machine, data=Path(made))
 
     def _configs(self, task: Task) -> list[Config]:
