@@ -1,0 +1,84 @@
+"""Every page of the documentation is true: its Python runs, in order, and prints what it shows; its rules can be read.
+
+A block that cannot run alone is marked by a comment in front of it that says why: ``<!-- not run: it trains for an hour -->``.
+"""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+import dualogic as dl
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<kind>\w*)[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+KINDS = {"python", "pycon", "rules", "console", "sh", "text", ""}
+
+
+def run_page(text, name):
+    """Run all blocks of a page in one namespace, which is returned."""
+    scope = {"__name__": "__main__"}
+    for found in BLOCK.finditer(text):
+        kind, code = found["kind"], found["code"]
+        line = text.count("\n", 0, found.start("code"))
+        assert kind in KINDS, f"{name}:{line}: a block of kind {kind!r}, which no test knows"
+        if found["why"]:
+            continue
+        if kind == "python":
+            exec(compile("\n" * line + code, name, "exec", dont_inherit=True), scope)
+        elif kind == "pycon":
+            session = doctest.DocTestParser().get_doctest(code, {}, name, name, line)
+            session.globs = scope
+            report = []
+            runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
+            runner.run(session, out=report.append, clear_globs=False)
+            assert runner.failures == 0, "".join(report)
+        elif kind == "rules":
+            assert dl.parse_rules(code)
+    return scope
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder with the examples of a clone, for what a page reads and writes."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "index"], ids=lambda page: page.stem)
+def test_code_runs(page):
+    run_page(page.read_text(encoding="utf-8"), page.name)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_first_page_teaches_what_it_says():
+    scope = run_page((ROOT / "docs" / "index.md").read_text(encoding="utf-8"), "index.md")
+    assert scope["accuracy"](scope["before"]) < 0.7
+    assert scope["accuracy"](scope["after"]) > 0.97
+    means = [scope["weights"][scope["kinds"] == kind].mean(0)[1].item() for kind in range(3)]
+    assert means[0] > 0.95
+    assert max(means[1:]) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("```python\n1 / 0\n```\n", ZeroDivisionError),
+        ("```pycon\n>>> 1\n2\n```\n", AssertionError),
+        ("```rules\nrule r: x\n```\n", dl.errors.ParseError),
+    ],
+)
+def test_a_page_that_is_not_true_fails_unless_marked(text, error):
+    with pytest.raises(error):
+        run_page(text, "page.md")
+    run_page(f"<!-- not run: why -->\n{text}", "page.md")
+
+
+def test_a_block_of_an_unknown_kind_fails():
+    with pytest.raises(AssertionError, match=r"page\.md:3: a block of kind 'ruby'"):
+        run_page("A line.\n\n```ruby\n1\n```\n", "page.md")
