@@ -265,6 +265,20 @@ class ShortcutReport:
         """Everything as plain lists, dictionaries and numbers for JSON; infinite costs are ``None``, class keys are text."""
         return {**plain(self), "verdict": self.verdict, "kind": self.kind}
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ShortcutReport:
+        """The inverse of :meth:`to_dict`, also after a way through JSON.
+
+        Example:
+            >>> import dualogic as dl, json, torch
+            >>> report = dl.diagnose(dl.var("x") <= 0, x=torch.tensor([-1.0, 1.0]))
+            >>> ShortcutReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+            True
+        """
+        from dualogic.diagnosis.restore import restore
+
+        return restore(values)
+
     def to_markdown(self) -> str:
         """The report as Markdown tables."""
         from dualogic.diagnosis.render import report_blocks, to_markdown

@@ -16,13 +16,14 @@ import torch
 from dualogic.errors import StateError
 from dualogic.experiments.runner.config import Config
 
-CONFIG, METRICS, RESULT, CHECKPOINT, MODEL, DUALS = (
+CONFIG, METRICS, RESULT, CHECKPOINT, MODEL, DUALS, DIAGNOSIS = (
     "config.json",
     "metrics.jsonl",
     "result.json",
     "checkpoint.pt",
     "model.pt",
     "duals.pt",
+    "diagnosis.json",
 )
 
 
@@ -31,7 +32,8 @@ class RunFolder:
     """The files of one run.
 
     ``config.json``, ``metrics.jsonl`` (a line for each measured epoch), ``checkpoint.pt`` (all that is needed to go on), and
-    when the run has ended ``model.pt`` (the chosen weights), ``duals.pt`` (the state of the ``LogicLoss``) and ``result.json``.
+    when the run has ended ``model.pt`` (the chosen weights), ``duals.pt`` (the state of the ``LogicLoss``), ``diagnosis.json``
+    (how its rules are satisfied, for ``dualogic report``) and ``result.json``.
 
     Args:
         path: of the folder; made when first written to.

@@ -19,7 +19,8 @@ from dualogic.diagnosis.events import FOLDER, Events
 from dualogic.errors import BindingError, NonFiniteError
 from dualogic.experiments.runner.batches import Batches, count_steps, mix_seed
 from dualogic.experiments.runner.config import Config, Machine
-from dualogic.experiments.runner.folder import CHECKPOINT, DUALS, METRICS, MODEL, RESULT, RunFolder
+from dualogic.experiments.runner.diagnosis import POOL, VALIDATION, diagnose_end, diagnose_epoch
+from dualogic.experiments.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
 from dualogic.experiments.runner.result import Result, describe_machine, find_commit, thin
 from dualogic.experiments.runner.step import CapturedStep, Step
 from dualogic.experiments.tasks.task import Problem
@@ -77,6 +78,7 @@ class Progress:
     best_epoch: int = -1
     seconds: float = 0.0
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    diagnoses: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 class Loop:
@@ -183,6 +185,9 @@ class Loop:
             row.update({f"delta/{name}": value for name, value in zip(self.logic.rules, self.logic.delta.tolist())})
         if progress.epoch == task.epochs or progress.epoch % max(1, task.epochs // INSPECTIONS) == 0:
             row.update({f"pool/{key}": value for key, value in self.inspect().items()})
+            if self.folder is not None:
+                found_now = diagnose_epoch(self.problem, self.network, self.logic, self.step.pool, progress.epoch)
+                progress.diagnoses += [] if found_now is None else [found_now]
         progress.history.append(row)
         if self.machine.events and self.folder is not None and self.fabric.is_global_zero:
             with Events(self.folder.path / FOLDER, progress.epoch) as events:
@@ -233,6 +238,9 @@ class Loop:
     def finish(self, failure: str | None) -> Result:
         """Measure the chosen weights on the test samples, and write the result."""
         pool = self.inspect() if failure is None else {}
+        diagnosis: dict[str, Any] = {"history": self.progress.diagnoses}
+        if failure is None and self.folder is not None:
+            diagnosis[POOL] = diagnose_end(self.problem, self.network, self.logic, self.step.pool)
         last: dict[str, float] = {}
         test: dict[str, float] = {}
         validation: dict[str, float] = {}
@@ -244,6 +252,8 @@ class Loop:
             self._load(self.best_weights)
             self.network.eval()
             test = self.problem.evaluate(self.network, "test")
+            if self.folder is not None:
+                diagnosis[VALIDATION] = diagnose_end(self.problem, self.network, None, None)
             validation = next(row for row in progress.history if row["epoch"] == progress.best_epoch)
         method = self.config.arm.method
         result = Result(
@@ -266,6 +276,8 @@ class Loop:
             if self.logic is not None:
                 self.folder.save(DUALS, self.logic.state_dict())
             self.folder.write_lines(METRICS, progress.history)
+            if diagnosis.get(VALIDATION) is not None:
+                self.folder.write_text(DIAGNOSIS, json.dumps(diagnosis) + "\n")
             self.folder.write_text(RESULT, json.dumps(result.as_dict(), indent=1) + "\n")
             self.folder.forget(CHECKPOINT)
         return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dualogic.experiments.tasks.digits import Digits, DigitsMixed
 from dualogic.experiments.tasks.hwf import HWF, HWF520, HWFEfficiency, HWFEfficiency5
 from dualogic.experiments.tasks.paths import Paths, PathsDraws
-from dualogic.experiments.tasks.task import Column, Problem, Task
+from dualogic.experiments.tasks.task import Column, Problem, Samples, Task
 from dualogic.experiments.tasks.transfer import Transfer
 
 TASKS: dict[str, type[Task]] = {
@@ -35,6 +35,7 @@ __all__ = [
     "Paths",
     "PathsDraws",
     "Problem",
+    "Samples",
     "Task",
     "Transfer",
 ]

@@ -15,10 +15,13 @@ from dualogic.experiments.arms import Setting, names
 from dualogic.experiments.demo.data import CLASSES, SIX, rotate
 from dualogic.experiments.demo.measures import LEAD, NOT_P, RULE, Q
 from dualogic.experiments.models.lenet import lenet5
-from dualogic.experiments.tasks.task import Column, Problem, Task, in_chunks, percent
+from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.logic_loss import LogicLoss
 
 SIZE = 32
+TURNED = (0, 1, -1, -1, -1, -1, 9, -1, 8, 6)
+"""What each digit is after half a turn; -1 where it is none."""
+WORDS = {"g == 9": "predicting 9 on rotated images", "f == 6": "predicting 6 on upright images"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,6 +155,30 @@ class DigitsProblem(Problem):
                 if weights is not None:
                     found[f"{key}_weight_{group}"] = weights[members, position].mean().item()
         return found
+
+    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
+        images, labels = self.parts["validation"][""] if rows is None else (self.images, self.labels)
+        chosen = spread(len(labels)).to(labels.device) if rows is None else rows
+        images, labels = images[chosen], labels[chosen]
+        f, g = (in_chunks(network, each, _as_input) for each in (images, rotate(images)))
+        turned = torch.tensor(TURNED, device=labels.device)[labels]
+
+        def caption(position: int) -> str:
+            return f"read as {_reading(f[position])}, rotated as {_reading(g[position])}"
+
+        def picture(position: int) -> Tensor:
+            return torch.cat([images[position], rotate(images[position])], dim=-1)
+
+        # The truth about f comes first: its classes divide the report.
+        return Samples(
+            {"f": f, "g": g}, images, {"f": labels, "g": turned}, lead=LEAD, words=WORDS, picture=picture, caption=caption
+        )
+
+
+def _reading(logits: Tensor) -> str:
+    """Such as ``"6 (98 %)"``."""
+    share, digit = logits.softmax(-1).max(-1)
+    return f"{int(digit)} ({100 * share.item():.0f} %)"
 
 
 def _divide(labels: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:

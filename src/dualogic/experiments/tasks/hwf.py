@@ -19,7 +19,7 @@ from dualogic.errors import OptionError
 from dualogic.experiments.arms import Setting, names
 from dualogic.experiments.data import load, unseen_test_symbols
 from dualogic.experiments.models.lenet import lenet5
-from dualogic.experiments.tasks.task import CHUNK, Column, Problem, Task, in_chunks, percent
+from dualogic.experiments.tasks.task import CHUNK, Column, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.formula.connective import Formula
 from dualogic.logic_loss import LogicLoss
 from dualogic.methods import Method
@@ -27,6 +27,9 @@ from dualogic.methods import Method
 CLASSES = 13
 DIGITS, OPERATORS = range(9), range(9, CLASSES)  # 1 to 9, then + - * /
 PLUS, MINUS, TIMES, OVER = OPERATORS
+SIGNS = "123456789+-*/"
+LENGTHS = tuple(f"length {count}" for count in range(8))
+"""Formulas have no class: reports divide them by their number of symbols."""
 TOLERANCE = 0.01
 """How far a sum of probabilities may be off and still count as equal, as in the paper's tables."""
 SAME_RESULT = 1e-9  # more than what rounding does, less than what different fractions differ by
@@ -232,6 +235,27 @@ class HWFProblem(Problem):
             if weights is not None:
                 found[f"{key}_weight"] = weights[..., position][pairs].mean().item()
         return found
+
+    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
+        formulas = self.validation if rows is None else self.training
+        formulas = formulas[spread(len(formulas.result)).to(formulas.result.device) if rows is None else rows]
+        beliefs, lengths = self._believe(network, formulas), formulas.valid.sum(1)
+
+        def caption(position: int) -> str:
+            count = int(lengths[position])
+            read, written = (
+                "".join(SIGNS[number] for number in part[:count].tolist())
+                for part in (beliefs[position].argmax(-1), formulas.labels[position])
+            )
+            return f"read as {read}; written {written}"
+
+        def picture(position: int) -> Tensor:
+            symbols = self.symbols[formulas.images[position, : int(lengths[position])]]
+            return torch.cat(list(symbols), dim=-1)
+
+        tensors = {"x": beliefs, "valid": formulas.valid}
+        inputs = formulas.images.masked_fill(~formulas.valid, -1)
+        return Samples(tensors, inputs, lengths, LENGTHS, tol=TOLERANCE, picture=picture, caption=caption)
 
     def _show(self, images: Tensor) -> Tensor:
         """What the network sees of symbols ``(m,)``, dark on white: ``(m, 1, pixels, pixels)``."""

@@ -13,7 +13,7 @@ from torch.nn import functional
 from dualogic.experiments.arms import Setting, names
 from dualogic.experiments.data.graphs import make_graphs
 from dualogic.experiments.models.mlp import mlp
-from dualogic.experiments.tasks.task import Column, Problem, Task, in_chunks, percent
+from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.formula.connective import Formula
 from dualogic.formula.symbol import var
 from dualogic.logic_loss import LogicLoss
@@ -168,6 +168,19 @@ class PathsProblem(Problem):
             if f"rule/{position}" in weights:
                 found[f"{key}_largest_weight"] = weights[f"rule/{position}"].flatten(1).amax(1).mean().item()
         return found
+
+    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
+        versions = self.versions[VALIDATION if rows is None else TRAINING]
+        graphs = versions[spread(len(versions)).to(versions.device) if rows is None else rows]
+        bound = self._bind(in_chunks(network, graphs.flatten(0, 1)))
+        d, e = bound["d"], bound["e"]
+
+        def caption(position: int) -> str:
+            back = (d[position] - e[position, :, 0]).abs().max().item()
+            detour = (d[position].unsqueeze(0) - d[position].unsqueeze(1) - e[position]).max().item()
+            return f"largest difference between there and back {back:.1f}; longest excess over a detour {max(detour, 0.0):.1f}"
+
+        return Samples(bound, graphs[:, 0], tol=TOLERANCE, caption=caption)
 
 
 def make_swaps(nodes: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +18,8 @@ from dualogic.methods import Method
 
 CHUNK = 2048
 """Samples in one forward pass of an evaluation."""
+MOST_SAMPLES = 2000
+"""Samples that a diagnosis looks at; see :func:`spread`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +90,33 @@ class Task(abc.ABC):
         return {"name": self.name, **dataclasses.asdict(self)}
 
 
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """Some samples and what a network says about them, for a diagnosis.
+
+    Attributes:
+        tensors: what the rules' symbols are bound to, by name, ``(n, ...)`` each.
+        inputs: what tells these samples from others, ``(n, ...)``; runs are compared where this is the same.
+        labels: classes ``(n,)`` or true values of symbols, as :func:`dualogic.diagnose` takes them.
+        classes: names of the classes.
+        tol: see :meth:`dualogic.Formula.satisfied`.
+        lead: see :meth:`dualogic.Formula.satisfied`.
+        words: what it means to make a part of a rule true, by its text, such as ``"predicting 9 on rotated images"``.
+        picture: bytes ``(channels, height, width)`` of the sample at a position.
+        caption: in words, what the network says about the sample at a position.
+    """
+
+    tensors: Mapping[str, Tensor]
+    inputs: Tensor
+    labels: Any = None
+    classes: tuple[str, ...] | None = None
+    tol: float = 0.0
+    lead: float = 0.0
+    words: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    picture: Callable[[int], Tensor] | None = None
+    caption: Callable[[int], str] | None = None
+
+
 class Problem(abc.ABC):
     """A task with its data on a device.
 
@@ -132,6 +161,25 @@ class Problem(abc.ABC):
     def inspect(self, network: nn.Module, logic: LogicLoss | None, pool: Tensor) -> dict[str, float]:
         """What the duals say about the pool, whose samples are rows of the table in this order; for reports only."""
         return {}
+
+    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples | None:
+        """What a diagnosis looks at, without gradients; ``None`` if the task has nothing to show.
+
+        Args:
+            network: in evaluation mode.
+            rows: numbers of training samples, ``(n,)``; ``None`` for validation samples, at most :data:`MOST_SAMPLES`.
+        """
+        return None
+
+
+def spread(count: int) -> Tensor:
+    """Evenly spaced positions below ``count``, at most :data:`MOST_SAMPLES`.
+
+    Example:
+        >>> spread(3).tolist(), len(spread(12000)), spread(12000)[1].item()
+        ([0, 1, 2], 2000, 6)
+    """
+    return torch.arange(0, count, max(1, -(-count // MOST_SAMPLES)))
 
 
 def percent(holds: Tensor) -> float:

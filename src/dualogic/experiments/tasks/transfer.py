@@ -12,7 +12,7 @@ from torch.nn import functional
 
 import dualogic as dl
 from dualogic.experiments.models import resnet18
-from dualogic.experiments.tasks.task import Column, Problem, Task, in_chunks, percent
+from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.logic_loss import LogicLoss
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -138,6 +138,26 @@ class TransferProblem(Problem):
                 if weights is not None:
                     found[f"{key}_weight_{group}"] = weights[members, 0, position].mean().item()
         return found
+
+    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
+        images, labels = self.parts["validation"][""] if rows is None else (self.images, self.labels)
+        chosen = spread(len(labels)).to(labels.device) if rows is None else rows
+        images, labels = images[chosen], labels[chosen]
+        logits = in_chunks(network, images, self._as_input)
+
+        def caption(position: int) -> str:
+            shares, classes = logits[position].softmax(-1).topk(2)
+            return "read as " + ", ".join(f"{CLASSES[number]} {share:.0%}" for share, number in zip(shares.tolist(), classes))
+
+        return Samples(
+            {"p": logits},
+            images,
+            labels,
+            CLASSES,
+            tol=TOLERANCE,
+            picture=lambda position: images[position],
+            caption=caption,
+        )
 
     def _as_input(self, images: Tensor) -> Tensor:
         scaled = (images.float() / 255 - self.mean) / self.deviation
