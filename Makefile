@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint docs format clean
+.PHONY: demo test browser lint docs format clean
 
 # torch comes first and alone, so that nothing else can ask for a larger build of it.
 $(READY): pyproject.toml constraints.txt
@@ -18,6 +18,11 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2
+
+# For the tests of the report, which are skipped without a Chromium; on Debian, as root.
+browser:
+	command -v chromium-headless-shell || command -v chromium || \
+		(apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium-headless-shell)
 
 lint: $(READY)
 	$(BIN)/ruff check .

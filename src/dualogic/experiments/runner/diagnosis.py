@@ -18,7 +18,7 @@ from dualogic.logic_loss import LogicLoss
 
 VALIDATION, POOL = "validation", "pool"
 ALL = "all"
-WORST = 24
+WORST = 12
 """Samples of the largest cost that are kept for each rule."""
 
 

@@ -1,0 +1,65 @@
+"""Screenshots of ``dualogic report`` for docs/report.md, from real runs; needs MNIST, USPS and a Chromium.
+
+Call:
+    python docs/images/report.py [--data FOLDER] [--runs FOLDER]
+
+Trains ``digits`` without a rule, with DL2 and with the duals for 12 epochs each (about two minutes on one core), and writes
+``report-desktop.png`` and ``report-phone.png`` beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from dualogic.cli import main
+
+SIZES = {"desktop": (1280, 2340), "phone": (390, 2340)}
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
+
+def take(page: Path, out: Path, width: int, height: int) -> None:
+    """A screenshot of a page in a window of some size."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        sys.exit("no Chromium found; on Debian type: apt-get install chromium-headless-shell")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={width},{height}"]
+    subprocess.run([program, *options, f"--screenshot={out}", page.resolve().as_uri()], check=True, capture_output=True)
+
+
+def run() -> None:
+    """Train, report, and take the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder of the data sets; by default where dualogic data get puts them")
+    parser.add_argument("--runs", type=Path, help="folder of the runs; a temporary one by default")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        runs = given.runs or Path(made)
+        data = ["--data", given.data] if given.data else []
+        words = [
+            "run",
+            "digits",
+            "--method",
+            "none",
+            "dl2",
+            "dual",
+            "--epochs",
+            "12",
+            "--accelerator",
+            "cpu",
+            "--runs",
+            str(runs),
+        ]
+        page = Path(made) / "report.html"
+        if main([*words, *data]) or main(["report", str(runs / "digits"), "--out", str(page)]):
+            sys.exit(1)
+        for name, (width, height) in SIZES.items():
+            take(page, Path(__file__).with_name(f"report-{name}.png"), width, height)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,42 @@
+"""``dualogic report``."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import tyro
+
+from dualogic.cli.extras import require
+from dualogic.errors import OptionError
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportCommand:
+    """Show how runs satisfy their rules, in one HTML page that needs no network.
+
+    The verdict comes first; then each branch and the weights of the duals over training, per class, delta and losses, and the
+    samples that break the rule. A run of the method none with the same seed is taken as the baseline, if it stands beside a run.
+    """
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Run folders RUNS/TASK/METHOD/SEED of one task, or folders that hold some."""
+    out: Path = Path("report.html")
+    """File to write."""
+
+    def run(self) -> int:
+        """Read, write, and print the verdict."""
+        require("experiments", "numpy")
+        from dualogic.experiments.report import make_model, make_page, read_runs
+
+        if not self.runs:
+            raise OptionError("name at least one run folder, as in dualogic report runs/digits/dual/0")
+        model = make_model(read_runs(self.runs))
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        self.out.write_text(make_page(model), encoding="utf-8")
+        print(model["verdict"])
+        print(f"written: {self.out}")
+        return 0
+
+
+COMMAND = ReportCommand

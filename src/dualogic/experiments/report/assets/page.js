@@ -1,0 +1,196 @@
+// The page itself: reads its data and its controls, and draws.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const control = Object.fromEntries(["rule", "part", "branch", "group", "where", "each"].map((name) => [name, document.getElementById(name)]));
+const ALL = "all";
+
+function setOptions(select, options) {
+  const before = select.value;
+  select.replaceChildren(...options.map(([value, name]) => make("option", { value }, name)));
+  select.value = options.some(([value]) => value === before) ? before : options[0][0];
+  select.parentElement.hidden = options.length < 2;
+}
+
+function chosen() {
+  const rule = data.rules.find((one) => one.name === control.rule.value) || null;
+  const part = rule && (rule.parts.find((one) => one.path === control.part.value) || null);
+  const runs = data.runs.map((run, number) => ({ ...run, number })).filter((run) => document.getElementById(`run-${run.number}`).checked);
+  const groups = control.each.checked ? data.groups : data.groups.filter((one) => one.key === control.group.value);
+  const where = control.where.value;
+  return { rule, part, runs, groups, where, units: part && part.counted !== "samples" ? part.counted : "samples" };
+}
+
+function fillChoices() {
+  setOptions(control.rule, data.rules.length ? data.rules.map((one) => [one.name, `${one.name}: ${one.text}`]) : [["", "none"]]);
+  const rule = data.rules.find((one) => one.name === control.rule.value);
+  setOptions(control.part, rule && rule.parts.length ? rule.parts.map((one) => [one.path, `${one.path} (${one.kind})`]) : [["", "none"]]);
+  const part = rule && rule.parts.find((one) => one.path === control.part.value);
+  setOptions(control.branch, [[ALL, "all branches"], ...(part ? part.branches.map((text, position) => [String(position), text]) : [])]);
+  control.group.disabled = control.each.checked;
+}
+
+function readSummary(step, where, rule, group) {
+  return (((step[where] || {})[rule] || {})[group]) || null;
+}
+
+// The curve of one number of a run: pick takes it from a summary.
+function curveOf(run, where, rule, group, pick) {
+  return run.steps.filter((step) => readSummary(step, where, rule, group)).map((step) => {
+    const value = pick(readSummary(step, where, rule, group));
+    return [step.epoch, value === undefined ? null : value];
+  });
+}
+
+function chartSize(host, small) {
+  const room = host.clientWidth || 320;
+  const columns = Math.max(1, Math.floor((room + 24) / (small ? 264 : 408)));
+  const width = Math.round((room - 24 * (columns - 1)) / columns);
+  return { width, height: small ? 150 : 210 };
+}
+
+function drawCurves(host, state, title, where, pick) {
+  const small = state.groups.length > 1;
+  const charts = state.groups.map((group) => {
+    const series = state.runs.map((run) => ({ run: run.number, name: run.name, points: curveOf(run, where, state.rule.name, group.key, pick) }));
+    return { series: series.filter((one) => one.points.some((point) => point[1] !== null)), title: small ? group.name : `${title}, ${group.name}` };
+  }).filter((chart) => !small || chart.series.length);
+  const size = chartSize(host, small);
+  return charts.map((chart) => lineChart({ ...chart, shares: true, ...size }));
+}
+
+function drawTraining(host, state) {
+  if (!state.rule) return [make("p", { class: "note" }, "No run recorded how its rule is satisfied.")];
+  const legend = makeLegend(state.runs.map((run) => [runSwatch(run.number), run.name]));
+  const found = [legend];
+  const small = state.groups.length > 1;
+  const place = state.where === "pool" ? "training pool" : "validation samples";
+  const add = (heading, figures) => {
+    found.push(make("h3", { class: "branch" }, ...heading), make("div", { class: small ? "charts small" : "charts" }, ...figures));
+  };
+  const whole = drawCurves(host, state, `Rule satisfied (${place})`, state.where, (one) => one.satisfied);
+  if (control.branch.value === ALL && state.rule.text && whole.some((figure) => figure.querySelector("svg"))) {
+    add(["The whole rule ", make("code", null, state.rule.text), small ? `: satisfied, ${place}` : ""], whole);
+  }
+  const branches = state.part ? state.part.branches.map((text, position) => [text, position]) : [];
+  for (const [text, position] of branches.filter((one) => control.branch.value === ALL || control.branch.value === String(one[1]))) {
+    const at = (key) => (one) => { const part = one.parts[state.part.path]; return part && part[key] ? part[key][position] : null; };
+    const holds = drawCurves(host, state, `Holds (${place})`, state.where, at("holds"));
+    const weights = drawCurves(host, state, "Dual weight (training pool)", "pool", at("weights"));
+    const name = ["Branch ", make("code", null, text)];
+    if (!small) add(name, [...holds, ...weights]);
+    else {
+      add([...name, `: holds, ${place}`], holds);
+      if (weights.length) add(["Branch ", make("code", null, text), ": dual weight, training pool"], weights);
+    }
+  }
+  return found;
+}
+
+function drawFinal(host, state) {
+  if (!state.rule || !state.part) return [make("p", { class: "note" }, "This rule has no branches to choose between.")];
+  const both = state.part.kind === "and";
+  const name = (text) => (both ? `only ${text} fails` : `only ${text}`);
+  const segments = [...state.part.branches.map((text, position) => ({ name: name(text), style: `share-${position % 4}` })),
+    { name: both ? "several fail" : "several branches", style: "share-both" },
+    { name: both ? "none fails" : "none: broken or undecided", style: "share-none" }];
+  const figures = state.groups.map((group) => {
+    const rows = state.runs.flatMap((run) => {
+      const summary = readSummary(run.final, state.where, state.rule.name, group.key);
+      const part = summary && summary.parts[state.part.path];
+      return part && part.none !== null ? [{ name: run.name, shares: [...part.alone, part.together, part.none] }] : [];
+    });
+    return { group, rows };
+  });
+  const shown = figures.filter((one) => one.rows.length || state.groups.length === 1);
+  const { width } = chartSize(host, shown.length > 1);
+  const place = state.where === "pool" ? "training pool, last weights" : "validation samples, chosen weights";
+  const grid = make("div", { class: shown.length > 1 ? "charts small" : "" }, ...shown.map((one) => shareChart({
+    title: `${one.group.name} (${place})`, rows: one.rows, segments, open: shown.length === 1, width: shown.length > 1 ? width : host.clientWidth || 320,
+  })));
+  const units = state.units === "samples" ? null : make("p", { class: "note" }, `Shares are of the ${state.units} of the quantifiers around this connective.`);
+  return units ? [units, grid] : [grid];
+}
+
+function drawLosses(host, state) {
+  const names = { task_loss: "Loss of the task", rule_loss: "Loss of the rule" };
+  const keys = [...new Set(state.runs.flatMap((run) => Object.keys(run.curves)))];
+  if (!keys.length) return [make("p", { class: "note" }, "No losses were recorded.")];
+  const size = chartSize(host, false);
+  const charts = keys.map((key) => lineChart({
+    title: names[key] || key.replace("delta/", "Delta of "), shares: false, ...size,
+    series: state.runs.filter((run) => run.curves[key]).map((run) => ({ run: run.number, name: run.name, points: run.curves[key] })),
+  }));
+  return [makeLegend(state.runs.map((run) => [runSwatch(run.number), run.name])), make("div", { class: "charts" }, ...charts)];
+}
+
+function drawFailures(host, state) {
+  const groups = new Map(data.groups.map((group) => [group.key, group.name]));
+  const wanted = control.each.checked || control.group.value === ALL ? null : control.group.value;
+  return state.runs.map((run) => {
+    const all = (state.rule && run.failures[state.rule.name]) || null;
+    const samples = all && all.filter((sample) => wanted === null || sample.label === wanted);
+    const box = make("section", { "aria-label": `Samples that break the rule: ${run.name}` }, make("h3", null, run.name));
+    if (!samples) box.append(make("p", { class: "note" }, "This run kept no samples."));
+    else if (!samples.length) box.append(make("p", { class: "note" }, `None${wanted === null ? "" : ` of ${groups.get(wanted)}`} among the validation samples of the largest cost.`));
+    else box.append(make("div", { class: "samples" }, ...samples.map((sample) => drawSample(sample, groups))));
+    return box;
+  });
+}
+
+function drawSample(sample, groups) {
+  const label = sample.label === null ? "" : `${groups.get(sample.label) || sample.label}; `;
+  const cost = typeof sample.cost === "number" ? asNumber(sample.cost) : sample.cost;
+  const text = `${label}${sample.caption ? `${sample.caption}; ` : ""}cost ${cost}`;
+  const safe = /^[A-Za-z0-9+/=]+$/.test(sample.picture || "");
+  const image = safe ? make("img", { src: `data:image/png;base64,${sample.picture}`, alt: `Sample ${sample.sample}: ${text}`, loading: "lazy" }) : null;
+  return make("figure", null, image, make("figcaption", null, `Sample ${sample.sample}: ${text}`));
+}
+
+function drawFacts(host, state) {
+  const labels = [...new Set(state.runs.flatMap((run) => run.facts.map(([label]) => label)))];
+  const facts = state.runs.map((run) => new Map(run.facts));
+  const rows = labels.map((label) => [label, ...facts.map((fact) => fact.get(label) || "-")]);
+  return [makeTable("Settings and measures of the runs", ["", ...state.runs.map((run) => run.name)], rows)];
+}
+
+function render() {
+  const state = chosen();
+  const parts = { final: drawFinal, training: drawTraining, losses: drawLosses, failures: drawFailures, facts: drawFacts };
+  for (const [name, show] of Object.entries(parts)) {
+    const section = document.getElementById(name);
+    section.hidden = false;
+    const body = section.querySelector(".body");
+    const none = [make("p", { class: "note" }, "No run is chosen.")];
+    body.replaceChildren(...(state.runs.length ? show(body, state) : none));
+  }
+  const branch = control.branch.value === ALL ? "all branches" : `the branch ${state.part.branches[Number(control.branch.value)]}`;
+  const group = control.each.checked ? "every class apart" : (state.groups[0] || { name: "" }).name;
+  const rule = state.rule ? `${state.rule.name} (${state.rule.text})` : "no rule";
+  document.getElementById("status").textContent = `Shown: ${state.runs.length} of ${data.runs.length} runs, ${rule}, ${branch}, ${group}, `
+    + `${control.where.value === "pool" ? "training pool" : "validation samples"}.`;
+}
+
+function start() {
+  const box = document.getElementById("runs");
+  data.runs.forEach((run, number) => {
+    const input = make("input", { type: "checkbox", id: `run-${number}`, checked: "" });
+    box.append(make("label", null, input, runSwatch(number), run.name));
+  });
+  setOptions(control.group, data.groups.map((group) => [group.key, group.name]));
+  control.each.parentElement.hidden = data.groups.length < 2;
+  if (data.group) control.group.value = data.group;
+  const measured = data.runs.some((run) => run.steps.some((step) => step.validation));
+  if (!measured && data.runs.some((run) => run.steps.some((step) => step.pool))) control.where.value = "pool";
+  fillChoices();
+  const form = document.getElementById("controls");
+  form.hidden = false;
+  form.addEventListener("change", () => { fillChoices(); render(); });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  let width = document.body.clientWidth;
+  window.addEventListener("resize", () => {
+    if (document.body.clientWidth !== width) { width = document.body.clientWidth; render(); }
+  });
+  render();
+}
+
+start();

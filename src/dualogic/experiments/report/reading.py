@@ -1,0 +1,134 @@
+"""What run folders hold, whole or not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dualogic.diagnosis import ShortcutReport
+from dualogic.errors import DataError, OptionError
+from dualogic.experiments.arms import NO_RULE, names
+from dualogic.experiments.runner.diagnosis import VALIDATION
+from dualogic.experiments.runner.folder import CONFIG, DIAGNOSIS, METRICS, RESULT
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One run, as far as its folder goes.
+
+    Attributes:
+        path: of the folder.
+        config: see :class:`~dualogic.experiments.runner.config.Config`.
+        history: a dictionary for each measured epoch.
+        result: see :class:`~dualogic.experiments.runner.result.Result`; ``None`` before the run has ended.
+        diagnosis: see :mod:`dualogic.experiments.runner.diagnosis`; ``None`` if the run kept none.
+        missing: what the folder lacks, a sentence each.
+    """
+
+    path: Path
+    config: dict[str, Any]
+    history: list[dict[str, Any]]
+    result: dict[str, Any] | None
+    diagnosis: dict[str, Any] | None
+    missing: tuple[str, ...]
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return str(self.config["task"]["name"])
+
+    @property
+    def method(self) -> str:
+        """The name of the arm."""
+        return str(self.config["method"])
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.config["seed"])
+
+    def report(self, part: str = VALIDATION) -> ShortcutReport | None:
+        """How the rules are satisfied on validation samples, or on the pool."""
+        found = (self.diagnosis or {}).get(part)
+        return None if found is None else ShortcutReport.from_dict(found["report"])
+
+    @property
+    def samples(self) -> str | None:
+        """A fingerprint of the validation samples; reports on the same ones can be compared."""
+        found = (self.diagnosis or {}).get(VALIDATION)
+        return None if found is None else str(found["samples"])
+
+
+def read_runs(paths: Sequence[Path]) -> list[Record]:
+    """Read run folders, or all run folders inside of a folder, each once.
+
+    Raises:
+        OptionError: if there is none, or if they are of different tasks.
+    """
+    folders: dict[Path, None] = {}
+    for path in paths:
+        found = [path] if (path / CONFIG).is_file() else sorted((file.parent for file in path.rglob(CONFIG)), key=_order)
+        if not found:
+            raise OptionError(f"{path} is no run folder and has none inside (looked for {CONFIG}); see dualogic run --help")
+        folders.update(dict.fromkeys(folder.resolve() for folder in found))
+    records = [read_run(folder) for folder in folders]
+    tasks = list(dict.fromkeys(record.task for record in records))
+    if len(tasks) > 1:
+        raise OptionError(f"a report is about runs of one task; got {', '.join(tasks)}; make one for each")
+    return records
+
+
+def read_run(folder: Path) -> Record:
+    """Read one run folder; what is not there yet is named in ``missing``."""
+    config, result, diagnosis = (_read(folder / name) for name in (CONFIG, RESULT, DIAGNOSIS))
+    lines = folder / METRICS
+    try:
+        history = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()] if lines.exists() else []
+    except ValueError as error:
+        raise DataError(f"{lines} is not whole JSON lines: {error}; run it again, or restore the file") from error
+    if not isinstance(config, dict) or not {"task", "method", "seed"} <= config.keys() or "name" not in config["task"]:
+        raise DataError(f"{folder / CONFIG} is not the configuration of a run; delete the folder, or restore the file")
+    if result is not None and not history:
+        history = result["history"]
+    missing = []
+    if result is None:
+        missing.append(f"{RESULT}: the run has not ended; start it again to go on")
+    if not history:
+        missing.append(f"{METRICS}: nothing was measured yet, so there are no curves")
+    if diagnosis is None and result is not None:
+        missing.append(
+            f"{DIAGNOSIS}: the run is older than reports, or its task shows no samples; so there is no verdict, no division by "
+            f"class and no sample. Run it again in another folder to have them"
+        )
+    return Record(folder, config, history, result, diagnosis, tuple(missing))
+
+
+def find_baseline(record: Record, others: Sequence[Record]) -> Record | None:
+    """The run without a rule on the same samples: among the others, or beside this one in ``RUNS/TASK/none/SEED``."""
+    if record.method == NO_RULE or record.samples is None:
+        return None
+    beside = record.path.parent.parent / NO_RULE / str(record.seed)
+    candidates = [other for other in others if other.method == NO_RULE and other.task == record.task]
+    if (beside / CONFIG).is_file():
+        candidates.append(read_run(beside))
+    return next((other for other in candidates if other.samples == record.samples), None)
+
+
+def _order(folder: Path) -> tuple[str, int, str, int, str]:
+    """Task, then arms in the order of tables, then seeds by number."""
+    method, seed = folder.parent.name, folder.name
+    known = names()
+    place = known.index(method) if method in known else len(known)
+    return (folder.parent.parent.name, place, method, int(seed) if seed.isdigit() else -1, seed)
+
+
+def _read(file: Path) -> Any:
+    if not file.exists():
+        return None
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{file} is not whole JSON: {error}; run it again, or restore the file") from error
