@@ -13,6 +13,9 @@ from dualogic.methods import Method
 
 NO_RULE = "none"
 SUPERVISED = "supervised"
+ENTROPY = "entropy"
+IMAGE_ARMS = ("none", "supervised", "entropy", "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
+"""Arms of rules about sums of probabilities: the paper's methods, the ablations, and certainty without a rule as a control."""
 PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
 
 
@@ -39,22 +42,28 @@ class Arm:
         name: in tables and on the command line.
         method: teaches the rule; ``None`` if no rule is taught.
         supervised: all training samples are labelled.
+        entropy: no rule is taught; what the network believes about the pool is made certain, whatever it is.
     """
 
     name: str
     method: Method | None
     supervised: bool = False
+    entropy: bool = False
 
 
-def names() -> tuple[str, ...]:
+def names(*, entropy: bool = False) -> tuple[str, ...]:
     """All arms, in the order of tables.
+
+    Args:
+        entropy: with the minimisation of entropy, a control for rules that ask for certainty.
 
     Example:
         >>> names()[:3]
         ('none', 'supervised', 'semantic')
     """
     rivals = [name for name in methods.METHODS if name not in ("dual", "uniform", "hard")]
-    return (NO_RULE, SUPERVISED, *sorted(rivals, key=_published_first), "hard", "uniform", *PRESETS, "dual")
+    controls = (NO_RULE, SUPERVISED, ENTROPY) if entropy else (NO_RULE, SUPERVISED)
+    return (*controls, *sorted(rivals, key=_published_first), "hard", "uniform", *PRESETS, "dual")
 
 
 def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
@@ -71,13 +80,13 @@ def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
         True
     """
     options = dict(options or {})
-    if name in (NO_RULE, SUPERVISED):
+    if name in (NO_RULE, SUPERVISED, ENTROPY):
         if options:
             raise OptionError(f"the arm {name!r} teaches no rule and takes no options; got {', '.join(options)}")
-        return Arm(name, None, supervised=name == SUPERVISED)
+        return Arm(name, None, supervised=name == SUPERVISED, entropy=name == ENTROPY)
     make = PRESETS.get(name) or methods.METHODS.get(name)
     if make is None:
-        raise OptionError(f"--method must be one of {', '.join(names())}; got {name!r}")
+        raise OptionError(f"--method must be one of {', '.join(names(entropy=True))}; got {name!r}")
     try:
         return Arm(name, make(**options))
     except TypeError as error:

@@ -26,6 +26,10 @@ class Step:
         backward: Fabric's.
         labelled: numbers of the labelled samples, on the device.
         pool: numbers of the samples that are rows of the table, on the device.
+        show_pool: the pool passes through the network even where no rule is taught.
+
+    Attributes:
+        active: the rule is taught.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class Step:
         backward: Callable[[Tensor], None],
         labelled: Tensor,
         pool: Tensor,
+        show_pool: bool = False,
     ) -> None:
         self.problem = problem
         self.network = network
@@ -45,6 +50,8 @@ class Step:
         self.backward = backward
         self.labelled = labelled
         self.pool = pool
+        self.show_pool = show_pool
+        self.active = rule is not None
         self.totals = torch.zeros(
             2, dtype=torch.float64 if labelled.device.type == "cpu" else torch.float32, device=labelled.device
         )
@@ -52,10 +59,10 @@ class Step:
     def __call__(self, chosen: Tensor, rows: Tensor) -> None:
         """Train on positions in the list of labelled samples and on rows of the table, ``(batch,)`` each, on the device."""
         self.optimizer.zero_grad(set_to_none=True)
-        seen = None if self.rule is None else self.pool[rows]
+        seen = self.pool[rows] if self.active or self.show_pool else None
         task_loss, bound = self.problem.outputs(self.network, self.labelled[chosen], seen)
         loss, rule_loss = task_loss, torch.zeros_like(task_loss)
-        if self.rule is not None:
+        if self.active and self.rule is not None:
             rule_loss = self.rule(rows, **bound)
             loss = task_loss + rule_loss
         self.backward(loss)
@@ -74,25 +81,27 @@ class CapturedStep(Step):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._calls = 0
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._calls = {True: 0, False: 0}
+        self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
         self._chosen = self._rows = torch.empty(0)
 
     def __call__(self, chosen: Tensor, rows: Tensor) -> None:
-        self._calls += 1
-        if self._calls <= WARM_UP:
+        self._calls[self.active] += 1
+        if self._calls[self.active] <= WARM_UP:
             with self._aside():
                 super().__call__(chosen, rows)
             return
-        if self._graph is None:
+        if not self._graphs:
             self._chosen, self._rows = chosen.clone(), rows.clone()
+        if self.active not in self._graphs:
             self.optimizer.zero_grad(set_to_none=True)
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
                 super().__call__(self._chosen, self._rows)
+            self._graphs[self.active] = graph
         self._chosen.copy_(chosen)
         self._rows.copy_(rows)
-        self._graph.replay()
+        self._graphs[self.active].replay()
 
     @contextlib.contextmanager
     def _aside(self) -> Any:

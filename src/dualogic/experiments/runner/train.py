@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from dualogic.cli.extras import require
 from dualogic.diagnosis.events import FOLDER, Events
-from dualogic.errors import BindingError, NonFiniteError
+from dualogic.errors import BindingError, NonFiniteError, OptionError
 from dualogic.experiments.runner.batches import Batches, count_steps, mix_seed
 from dualogic.experiments.runner.config import Config, Machine
 from dualogic.experiments.runner.diagnosis import POOL, VALIDATION, diagnose_end, diagnose_epoch
@@ -102,7 +102,14 @@ class Loop:
         self.network, self.optimizer = fabric.setup(network, optimizer)
         self.logic = self._make_logic()
         self.step = (CapturedStep if captured else Step)(
-            self.problem, self.network, self.optimizer, self.logic, fabric.backward, labelled.to(device), self.pool.to(device)
+            self.problem,
+            self.network,
+            self.optimizer,
+            self._make_rule(),
+            fabric.backward,
+            labelled.to(device),
+            self.pool.to(device),
+            task.show_pool,
         )
         self.best_weights: dict[str, Tensor] = {}
         self.progress = Progress()
@@ -117,6 +124,17 @@ class Loop:
             self.problem.rules_for(method), len(self.pool), method, weight=self.config.rule_weight, process_group=group
         )
         return logic.to(self.fabric.device)
+
+    def _make_rule(self) -> Callable[..., Tensor] | None:
+        """What is added to the task's loss, from rows of the table and bound tensors."""
+        if not self.config.arm.entropy:
+            return self.logic
+        symbol, weight = self.problem.beliefs, self.config.rule_weight
+        if symbol is None:
+            raise OptionError(
+                f"the task {self.config.task.name!r} has no logits whose entropy could be minimised; leave --method entropy out"
+            )
+        return lambda rows, **bound: weight * torch.distributions.Categorical(logits=bound[symbol].float()).entropy().mean()
 
     # ------------------------------------------------------------------ training
 
@@ -138,6 +156,7 @@ class Loop:
         torch.manual_seed(mix_seed(self.config.seed, progress.epoch, 2 + self.fabric.global_rank))
         chosen, rows = (self._own(part).to(self.fabric.device) for part in self.batches.epoch(progress.epoch))
         self._set_learning_rate()
+        self.step.active = self.step.rule is not None and progress.epoch >= task.rule_from * task.epochs
         self.network.train()
         started = time.perf_counter()
         for labelled, pool in zip(chosen, rows):

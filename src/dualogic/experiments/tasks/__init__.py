@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dualogic.experiments.tasks.cifar100 import CIFAR100
 from dualogic.experiments.tasks.digits import Digits, DigitsMixed
 from dualogic.experiments.tasks.hwf import HWF, HWF520, HWFEfficiency, HWFEfficiency5
 from dualogic.experiments.tasks.paths import Paths, PathsDraws
@@ -20,10 +21,12 @@ TASKS: dict[str, type[Task]] = {
         Paths,
         PathsDraws,
         Transfer,
+        CIFAR100,
     )
 }
 
 __all__ = [
+    "CIFAR100",
     "HWF",
     "HWF520",
     "TASKS",

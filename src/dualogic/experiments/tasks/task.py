@@ -51,6 +51,8 @@ class Task(abc.ABC):
         decay: of the learning rate: none, or to 0 along half a cosine wave after a rise over the first tenth.
         weight_decay: of the optimizer.
         rule_on: which training samples the rule sees.
+        rule_from: the share of all epochs after which the rule starts.
+        show_pool: without a rule, and before it starts, the pool passes through the network too, for batch norm.
         measure_every: epochs between two looks at the validation samples; the model is chosen among these epochs.
     """
 
@@ -69,6 +71,8 @@ class Task(abc.ABC):
     decay: Literal["none", "cosine"] = "none"
     weight_decay: float = 0.0
     rule_on: Literal["unlabelled", "labelled", "all"] = "unlabelled"
+    rule_from: float = 0.0
+    show_pool: bool = False
     measure_every: int = 1
 
     @abc.abstractmethod
@@ -127,7 +131,10 @@ class Problem(abc.ABC):
         rules: by name.
         labelled: numbers of the samples whose labels the task loss may use.
         unlabelled: numbers of the others; their labels are used by the fully supervised reference alone.
+        beliefs: the symbol that is bound to logits, for the minimisation of entropy; none if that arm does not apply.
     """
+
+    beliefs: ClassVar[str | None] = None
 
     rules: Mapping[str, Formula]
     labelled: Tensor

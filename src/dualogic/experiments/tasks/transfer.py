@@ -51,7 +51,18 @@ class Transfer(Task):
         Column("stl10_satisfied", "sat."),
     )
     choose_by: ClassVar[str] = "accuracy"
-    arms: ClassVar[tuple[str, ...]] = ("none", "supervised", "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
+    arms: ClassVar[tuple[str, ...]] = (
+        "none",
+        "supervised",
+        "entropy",
+        "pd1",
+        "pd2",
+        "dl2",
+        "hard",
+        "uniform",
+        "dual-paper",
+        "dual",
+    )
 
     epochs: int = 300
     batch: int = 100
@@ -73,6 +84,8 @@ class Transfer(Task):
 
 class TransferProblem(Problem):
     """See :class:`Transfer`; images are kept as bytes ``(n, 3, 32, 32)``."""
+
+    beliefs = "p"
 
     def __init__(self, task: Transfer, seed: int, folder: Path | None, device: torch.device) -> None:
         self.rules = {"rule": RULE}

@@ -1,0 +1,186 @@
+"""CIFAR-100: an image shows a thing of one superclass, so each superclass has all of the probability or none."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import dualogic as dl
+from dualogic.experiments.arms import IMAGE_ARMS
+from dualogic.experiments.models import NETWORKS
+from dualogic.experiments.tasks.task import Column, Problem, Task, in_chunks, percent
+from dualogic.logic_loss import LogicLoss
+
+CLASSES, SUPERCLASSES = 100, 20
+TOLERANCE = 0.01
+PADDING = 4
+TEMPERATURES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.06)
+"""By which logits are divided, to see how much satisfaction comes from confidence alone."""
+MOST_INSPECTED = 2000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CIFAR100(Task):
+    """100 labelled images of each class and 30,000 unlabelled ones (the paper's largest experiment), under one schedule for all.
+
+    Every arm has the same optimizer, epochs, images and forward passes: without a rule the unlabelled images pass through the
+    network too, and reach batch norm only. The paper trains for 3,600 epochs, the baseline by SGD and the others by Adam.
+
+    Attributes:
+        model: ``"vgg16"``, ``"resnet50"`` or ``"densenet100"``, in their forms for 32 x 32 pixels.
+        labelled: labelled images, as many of each class.
+        unlabelled: unlabelled ones, as many of each class.
+        validation: images by which the model is chosen, as many of each class.
+    """
+
+    name: ClassVar[str] = "cifar100"
+    title: ClassVar[str] = "CIFAR-100, 10,000 labelled and 30,000 unlabelled"
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("accuracy", "class"),
+        Column("superclass", "superclass"),
+        Column("satisfied", "sat."),
+        Column("entropy", "entropy (nats)", "neither", 2),
+    )
+    choose_by: ClassVar[str] = "accuracy"
+    arms: ClassVar[tuple[str, ...]] = IMAGE_ARMS
+
+    epochs: int = 40
+    optimizer: Literal["adam", "sgd"] = "sgd"
+    learning_rate: float = 0.1
+    decay: Literal["none", "cosine"] = "cosine"
+    weight_decay: float = 5e-4
+    measure_every: int = 5
+    show_pool: bool = True
+    model: Literal["vgg16", "resnet50", "densenet100"] = "resnet50"
+    labelled: int = 10_000
+    unlabelled: int = 30_000
+    validation: int = 5_000
+
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> CIFAR100Problem:
+        return CIFAR100Problem(self, seed, folder, device)
+
+    def make_smoke(self, folder: Path) -> CIFAR100:
+        from dualogic.experiments.data import make_sample
+
+        make_sample("cifar100", folder, train=300, test=30)
+        small = {"epochs": 1, "batch": 20, "measure_every": 1, "labelled": 100, "unlabelled": 100, "validation": 100}
+        return dataclasses.replace(self, model="vgg16", **small)  # type: ignore[arg-type]
+
+
+class CIFAR100Problem(Problem):
+    """See :class:`CIFAR100`; images are kept as bytes ``(n, 32, 32, 3)``, those to train on with a mirrored margin."""
+
+    beliefs = "p"
+
+    def __init__(self, task: CIFAR100, seed: int, folder: Path | None, device: torch.device) -> None:
+        from dualogic.experiments.data import load
+
+        self.task = task
+        arrays = {key: torch.from_numpy(value) for key, value in load("cifar100", folder).items()}
+        labels = arrays["train_y"].long()
+        sizes = (task.labelled, task.unlabelled, task.validation)
+        labelled, unlabelled, validation = _divide(labels, [size // CLASSES for size in sizes], seed)
+        training = torch.cat([labelled, unlabelled])
+        plain = arrays["train_x"][training].to(device)
+        self.images, self.labels = _with_margin(plain), labels[training].to(device)
+        self.labelled = torch.arange(len(labelled), device=device)
+        self.unlabelled = torch.arange(len(labelled), len(training), device=device)
+        # Mean and deviation of the labelled images alone: the others, and the tests, are not looked at.
+        pixels = plain[: len(labelled)].float() / 255
+        self.mean, self.deviation = pixels.mean((0, 1, 2)), pixels.std((0, 1, 2))
+        self.parts = {
+            "validation": (arrays["train_x"][validation].to(device), labels[validation].to(device)),
+            "test": (arrays["test_x"].to(device), arrays["test_y"].long().to(device)),
+        }
+        superclass = torch.zeros(CLASSES, dtype=torch.long)
+        superclass[labels] = arrays["train_coarse"].long()
+        self.superclass = superclass.to(device)
+
+        # The rule, as the paper writes it: the mass of each superclass is 0 or 1.
+        p = dl.categorical("p", CLASSES, input="logits")
+        mass = p.probabilities @ dl.constant("superclass", functional.one_hot(superclass, SUPERCLASSES).float())
+        self.empty, self.full = mass == 0, mass == 1
+        self.rules = {"rule": (self.empty | self.full).all()}
+
+    def make_network(self) -> nn.Module:
+        return NETWORKS[self.task.model](CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+        numbers = labelled if pool is None else torch.cat([labelled, pool])
+        logits = network(self._as_input(_augment(self.images, numbers)))
+        loss = functional.cross_entropy(logits[: len(labelled)], self.labels[labelled])
+        return loss, {} if pool is None else {"p": logits[len(labelled) :]}
+
+    def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
+        """Measures in percent; on test images also satisfaction and entropy with sharpened logits, ``satisfied_t0.5`` and so on.
+
+        Sharpening changes no prediction, so a rule's gain in satisfaction counts only as far as it exceeds that of a network
+        without the rule at the same entropy.
+        """
+        images, labels = self.parts[part]
+        logits = in_chunks(network, images, self._as_input)
+        predicted = logits.argmax(1)
+        found = {
+            "accuracy": percent(predicted == labels),
+            "superclass": percent(self.superclass[predicted] == self.superclass[labels]),
+        }
+        for temperature in TEMPERATURES if part == "test" else TEMPERATURES[:1]:
+            mark = "" if temperature == 1 else f"_t{temperature}"
+            sharpened = logits / temperature
+            found["satisfied" + mark] = percent(self.rules["rule"].satisfied(tol=TOLERANCE, p=sharpened))
+            found["entropy" + mark] = torch.distributions.Categorical(logits=sharpened).entropy().mean().item()
+        return found
+
+    def inspect(self, network: nn.Module, logic: LogicLoss | None, pool: Tensor) -> dict[str, float]:
+        """Weights on "none" and "all", beside where each holds, for the true superclass and for the others."""
+        pool = pool[:MOST_INSPECTED]
+        middle = self.images[pool][:, PADDING:-PADDING, PADDING:-PADDING]
+        logits = in_chunks(network, middle, self._as_input)
+        truth = functional.one_hot(self.superclass[self.labels[pool]], SUPERCLASSES).bool()
+        holds = {key: atom.satisfied(tol=TOLERANCE, p=logits) for key, atom in (("none", self.empty), ("all", self.full))}
+        weights = None if logic is None else logic.weights(torch.arange(len(pool), device=pool.device)).get("rule/0")
+        found: dict[str, float] = {}
+        for group, members in (("true_superclass", truth), ("others", ~truth)):
+            for position, (key, value) in enumerate(holds.items()):
+                found[f"{key}_holds_{group}"] = percent(value[members])
+                if weights is not None:
+                    found[f"{key}_weight_{group}"] = weights[..., position][members].mean().item()
+        return found
+
+    def _as_input(self, images: Tensor) -> Tensor:
+        """Bytes ``(n, 32, 32, 3)`` to numbers ``(n, 3, 32, 32)``, channels last in memory."""
+        return ((images.float() / 255 - self.mean) / self.deviation).permute(0, 3, 1, 2)
+
+
+def _divide(labels: Tensor, sizes: list[int], seed: int) -> list[Tensor]:
+    """Disjoint sets of samples at random, each with so many of every class."""
+    generator = torch.Generator().manual_seed(seed)
+    parts: list[list[Tensor]] = [[] for _ in sizes]
+    for number in range(CLASSES):
+        members = (labels == number).nonzero().squeeze(1)
+        members = members[torch.randperm(len(members), generator=generator)]
+        for part, chosen in zip(parts, members[: sum(sizes)].split(sizes)):
+            part.append(chosen)
+    return [torch.cat(part) for part in parts]
+
+
+def _with_margin(images: Tensor) -> Tensor:
+    """Images ``(n, h, w, 3)`` with a mirrored margin on each side."""
+    left, right = images[:, :, 1 : PADDING + 1].flip(2), images[:, :, -PADDING - 1 : -1].flip(2)
+    wide = torch.cat([left, images, right], dim=2)
+    return torch.cat([wide[:, 1 : PADDING + 1].flip(1), wide, wide[:, -PADDING - 1 : -1].flip(1)], dim=1)
+
+
+def _augment(images: Tensor, numbers: Tensor) -> Tensor:
+    """Random crops of images with margins, half of them mirrored: ``(n, h + 8, w + 8, 3)`` to ``(batch, h, w, 3)``."""
+    device, batch = numbers.device, len(numbers)
+    size = images.shape[1] - 2 * PADDING
+    down, right = torch.randint(2 * PADDING + 1, (2, batch, 1), device=device)
+    steps = torch.arange(size, device=device)
+    columns = torch.where(torch.rand(batch, 1, device=device) < 0.5, steps, size - 1 - steps) + right
+    return images[numbers.view(-1, 1, 1), (steps + down).unsqueeze(2), columns.unsqueeze(1)]

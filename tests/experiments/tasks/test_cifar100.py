@@ -1,0 +1,142 @@
+"""CIFAR-100: crops, divisions, the rule, controls, and a rule that starts late."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+from dualogic.errors import OptionError
+from dualogic.experiments.runner import Config, Machine, train
+from dualogic.experiments.tasks import CIFAR100, Digits, Transfer
+from dualogic.experiments.tasks.cifar100 import PADDING, _augment, _with_margin
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cifar100")
+    return CIFAR100().make_smoke(folder), folder
+
+
+@pytest.fixture(scope="module")
+def problem(small):
+    task, folder = small
+    return task.make_problem(0, folder, CPU)
+
+
+def test_crops_are_pieces_of_their_own_image():
+    images = torch.arange(5 * 9 * 9 * 3, dtype=torch.int32).view(5, 9, 9, 3)
+    padded = _with_margin(images)
+    assert padded.shape == (5, 9 + 2 * PADDING, 9 + 2 * PADDING, 3)
+    expected = torch.nn.functional.pad(images.permute(0, 3, 1, 2).double(), (PADDING,) * 4, mode="reflect")
+    torch.testing.assert_close(padded.permute(0, 3, 1, 2).double(), expected)
+    torch.manual_seed(0)
+    numbers = torch.tensor([3, 0, 3, 1] * 8)
+    crops, mirrored = _augment(padded, numbers), 0
+    for number, crop in zip(numbers, crops):
+        pieces = padded[number].unfold(0, 9, 1).unfold(1, 9, 1).permute(0, 1, 3, 4, 2).flatten(0, 1)
+        straight = (pieces == crop).flatten(1).all(1).any()
+        turned = (pieces == crop.flip(1)).flatten(1).all(1).any()
+        assert straight or turned
+        mirrored += int(not straight)
+    assert 4 < mirrored < 28
+
+
+def test_the_parts_are_balanced_and_disjoint(small):
+    task, folder = small
+    problem = task.make_problem(1, folder, CPU)
+    counts = problem.labels[problem.labelled].bincount(minlength=100)
+    assert counts.tolist() == [1] * 100
+    assert not set(problem.labelled.tolist()) & set(problem.unlabelled.tolist())
+    assert len(problem.parts["validation"][1]) == 100
+    other = task.make_problem(2, folder, CPU)
+    assert not torch.equal(problem.images, other.images)
+
+
+def test_the_rule_is_the_papers(problem):
+    logits = torch.full((3, 100), -50.0)
+    logits[0, 7] = 50.0  # certain of a class
+    members = (problem.superclass == 4).nonzero().squeeze(1)
+    logits[1, members] = 50.0  # certain of a superclass, not of a class
+    logits[2, [int((problem.superclass == 1).nonzero()[0]), int((problem.superclass == 2).nonzero()[0])]] = 50.0
+    assert problem.rules["rule"].satisfied(tol=0.01, p=logits).tolist() == [True, True, False]
+
+
+def test_sharpening_changes_no_prediction_but_satisfaction(problem):
+    class Fixed(nn.Module):
+        def forward(self, images):
+            torch.manual_seed(0)
+            return torch.randn(len(images), 100)
+
+    found = problem.evaluate(Fixed(), "test")
+    satisfied = [found["satisfied"], found["satisfied_t0.25"], found["satisfied_t0.06"]]
+    assert satisfied == sorted(satisfied)
+    assert found["entropy"] > found["entropy_t0.5"] > found["entropy_t0.06"]
+
+
+class Tiny(nn.Module):
+    """A network quick enough for tests, with batch norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.BatchNorm1d(48), nn.Linear(48, 100))
+        self.batches = []
+
+    def forward(self, images):
+        if self.training:
+            self.batches.append(len(images))
+        return self.layers(images)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    made = []
+
+    def make(classes):
+        made.append(Tiny())
+        return made[-1]
+
+    monkeypatch.setitem(__import__("dualogic.experiments.models", fromlist=["NETWORKS"]).NETWORKS, "vgg16", make)
+    return made
+
+
+@pytest.mark.parametrize("method", ["none", "entropy", "dual"])
+def test_every_arm_sees_the_same_images(small, tiny, method):
+    task, folder = small
+    train(Config(task, method), Machine(accelerator="cpu", data=folder))
+    assert set(tiny[0].batches) == {40}
+
+
+def test_a_rule_that_starts_late(small, tiny):
+    task, folder = small
+    task = dataclasses.replace(task, epochs=4, rule_from=0.5)
+    result = train(Config(task, "entropy"), Machine(accelerator="cpu", data=folder))
+    started = [row["rule_loss"] != 0 for row in result.history]
+    assert started == [False, False, True, True]
+    late = train(Config(dataclasses.replace(task, rule_from=1.0), "dual"), Machine(accelerator="cpu", data=folder))
+    never = train(Config(task, "none"), Machine(accelerator="cpu", data=folder))
+    assert late.test == never.test
+
+
+def test_entropy_makes_certain(small, tiny):
+    task, folder = small
+    task = dataclasses.replace(task, epochs=20, measure_every=20)
+    machine = Machine(accelerator="cpu", data=folder)
+    plain, certain = (train(Config(task, method), machine).last["entropy"] for method in ("none", "entropy"))
+    assert certain < plain
+
+
+def test_entropy_needs_logits(tmp_path):
+    task = Digits().make_smoke(tmp_path)
+    with pytest.raises(OptionError, match="no logits whose entropy"):
+        train(Config(task, "entropy"), Machine(accelerator="cpu", data=tmp_path))
+
+
+def test_transfer_maps_classes(tmp_path):
+    task = Transfer().make_smoke(tmp_path)
+    problem = task.make_problem(0, tmp_path, CPU)
+    images, labels = problem.parts["test"]["stl10_"]
+    assert len(images) == len(labels)
+    assert 6 not in labels.tolist()  # STL-10 has no frog
