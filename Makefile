@@ -29,9 +29,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Pages are in site/. The variable silences a notice about other software.
+# Pages are in site/. Not --quiet: it would hide warnings from --strict. The variable silences a notice about other software.
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
