@@ -56,6 +56,9 @@ def test_every_task_shows_its_samples(name, tmp_path):
                     image = samples.picture(sample.position)
                     assert image.dtype == torch.uint8
                     assert image.shape[0] in (1, 3)
+        texts = {operand.text for rule in report.rules.values() for part in rule.connectives for operand in part.operands}
+        texts |= {rule.antecedent.text for rule in report.rules.values() if rule.antecedent is not None}
+        assert texts >= samples.words.keys() != set()
         assert ShortcutReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report
         assert fingerprint(samples) == fingerprint(diagnose_samples(problem, network, None, rows)[1])
     assert (samples.picture is None) == (name == "rule" and "d" in samples.tensors)

@@ -65,6 +65,10 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
         if part[0] is not None and part[1] is not None and part[1].antecedent is not None:
             where = "" if compared.label is None else f" of {class_name(compared.label, report.class_names)}"
             sentence = _compare(kind, part[0], part[1], where, words) or sentence
+        elif finding.path == name and kind in (verdict.VIOLATED, verdict.SATISFIED):
+            where = "" if compared.label is None else f" of {class_name(compared.label, report.class_names)}"
+            held = f"on {percent(before.satisfied)} of the samples{where} untaught, on {percent(after.satisfied)} taught"
+            sentence = f"the rule holds {held}"
     elif kind == verdict.NOT_READ:
         judged_again = _not_read(report.rules[name], finding.path, words, report.class_names)
         tone, sentence, label = judged_again or (tone, sentence, label)
@@ -87,7 +91,7 @@ def _compare(kind: str, before: ConnectiveReport, after: ConnectiveReport, where
         often = _how_often(after.antecedent.holds)
         return f"the rule is satisfied both ways: by {consequent}{where} ({learned}), and by {often} {antecedent} ({held})"
     if kind == verdict.IN_KIND:
-        return f"the rule is satisfied as meant: by {consequent}{where} ({learned}), while {antecedent} went on ({held})"
+        return f"the rule is satisfied as meant: by {consequent}{where} ({learned}), while {antecedent} goes on ({held})"
     if kind == verdict.VIOLATED:
         return f"the rule is not satisfied: {antecedent}{where} goes on ({held}) without {consequent} ({learned})"
     return None
@@ -133,6 +137,14 @@ def _how_often(share: float | None) -> str:
 
 def _phrase(text: str, words: Mapping[str, str]) -> str:
     return words.get(text, f"making {text} true on samples")
+
+
+def explain(part: ConnectiveReport, words: Mapping[str, str]) -> list[str | None]:
+    """What each operand means, in the task's words; that of a negated antecedent is what it negates."""
+    known = [words.get(operand.text) for operand in part.operands]
+    if part.antecedent is not None and part.antecedent.text in words:
+        known[0] = f"not {words[part.antecedent.text]}"
+    return known
 
 
 def _sentence(text: str) -> str:

@@ -11,7 +11,7 @@ from dualogic.diagnosis import ShortcutReport
 from dualogic.diagnosis.report import RuleReport
 from dualogic.diagnosis.verdict import class_name
 from dualogic.experiments.arms import NO_RULE, SUPERVISED
-from dualogic.experiments.report.headline import SEVERITY, Headline, describe_untaught, write_headline
+from dualogic.experiments.report.headline import SEVERITY, Headline, describe_untaught, explain, write_headline
 from dualogic.experiments.report.reading import Record, find_baseline
 from dualogic.experiments.runner.diagnosis import ALL, POOL, VALIDATION, summarize
 from dualogic.experiments.tables.naming import describe_column
@@ -230,7 +230,8 @@ def _list_rules(records: Sequence[Record]) -> list[dict[str, Any]]:
     for record in records:
         report = record.report()
         for name, rule in ({} if report is None else report.rules).items():
-            rules.setdefault(name, {"name": name, "text": rule.text, "parts": _list_parts(rule)})
+            words = (record.diagnosis or {})[VALIDATION]["words"]
+            rules.setdefault(name, {"name": name, "text": rule.text, "parts": _list_parts(rule, words)})
     branches = dict.fromkeys(
         match["branch"]
         for record in records
@@ -244,12 +245,12 @@ def _list_rules(records: Sequence[Record]) -> list[dict[str, Any]]:
         rules[RECORDED] = {
             "name": RECORDED,
             "text": "of runs without diagnosis.json",
-            "parts": [{**part, "branches": list(branches)}],
+            "parts": [{**part, "branches": list(branches), "meanings": [None] * len(branches)}],
         }
     return list(rules.values())
 
 
-def _list_parts(rule: RuleReport) -> list[dict[str, Any]]:
+def _list_parts(rule: RuleReport, words: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "path": part.path,
@@ -257,6 +258,7 @@ def _list_parts(rule: RuleReport) -> list[dict[str, Any]]:
             "text": part.text,
             "counted": part.counted,
             "branches": [operand.text for operand in part.operands],
+            "meanings": explain(part, words),
         }
         for part in rule.connectives
         if part.operands

@@ -35,7 +35,7 @@ def make_page(model: Mapping[str, Any]) -> str:
         "title": html.escape(model["title"]),
         "task": html.escape(model["task"]),
         "tone": html.escape(_class(model["tone"])),
-        "verdict": html.escape(model["verdict"]),
+        "verdict": _prose(model["verdict"]),
         "runs": runs,
         "style": style,
         "script": script,
@@ -62,14 +62,19 @@ def _show_run(run: Mapping[str, Any]) -> str:
     tone = html.escape(_class(run["tone"]))
     against = f'<p class="against">Compared with {html.escape(run["against"])}.</p>' if run["against"] else ""
     missing = "".join(f"<li>{html.escape(entry)}</li>" for entry in run["missing"])
-    details = "".join(f"<li>{html.escape(entry)}</li>" for entry in run["details"])
+    details = "".join(f"<li>{_prose(entry)}</li>" for entry in run["details"])
     return (
         f'<article class="card {tone}"><h3>{html.escape(run["name"])}</h3>'
-        f'<p class="tone">{html.escape(run["tone"])}</p><p>{html.escape(run["sentence"])}</p>{against}'
+        f'<p class="tone">{html.escape(run["tone"])}</p><p>{_prose(run["sentence"])}</p>{against}'
         + (f"<details><summary>All findings</summary><ul>{details}</ul></details>" if details else "")
         + (f'<div class="missing"><p>Missing:</p><ul>{missing}</ul></div>' if missing else "")
         + "</article>"
     )
+
+
+def _prose(text: str) -> str:
+    """Escaped, with no line break between a number and its percent sign."""
+    return html.escape(text).replace(" %", "&nbsp;%")
 
 
 def _class(tone: str) -> str:

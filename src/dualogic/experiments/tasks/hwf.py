@@ -42,6 +42,10 @@ digit, operator = x[..., :9].sum(-1), x[..., 9:].sum(-1)
 BOTH_DIGITS = digit[1:] + digit[:-1] == 2
 ONE_OPERATOR = operator[1:] + operator[:-1] == 1
 RULE = (BOTH_DIGITS | ONE_OPERATOR).all(where=valid[1:])
+WORDS = {
+    str(BOTH_DIGITS): "reading two neighbours as digits",
+    str(ONE_OPERATOR): "reading one of two neighbours as an operator",
+}
 
 # The same about classes, bound to the same probabilities.
 symbol = dl.categorical("x", CLASSES, shape=(n,))
@@ -255,7 +259,7 @@ class HWFProblem(Problem):
 
         tensors = {"x": beliefs, "valid": formulas.valid}
         inputs = formulas.images.masked_fill(~formulas.valid, -1)
-        return Samples(tensors, inputs, lengths, LENGTHS, tol=TOLERANCE, picture=picture, caption=caption)
+        return Samples(tensors, inputs, lengths, LENGTHS, tol=TOLERANCE, words=WORDS, picture=picture, caption=caption)
 
     def _show(self, images: Tensor) -> Tensor:
         """What the network sees of symbols ``(m,)``, dark on white: ``(m, 1, pixels, pixels)``."""

@@ -117,7 +117,12 @@ class PathsProblem(Problem):
         self.task = task
         nodes = task.nodes
         d, e = var("d", nodes), var("e", nodes, nodes)
-        self.rules = {"rule": (d == e[:, 0]).all() & (d[None, :] <= d[:, None] + e).all()}
+        symmetric, triangle = (d == e[:, 0]).all(), (d[None, :] <= d[:, None] + e).all()
+        self.rules = {"rule": symmetric & triangle}
+        self.words = {
+            str(symmetric): "giving the same distance both ways",
+            str(triangle): "giving no distance longer than a detour",
+        }
         self.measured = make_rules(nodes)
         adjacency, distances = make_graphs(task.training + 2 * task.held_out, seed if task.graphs is None else task.graphs, nodes)
         sizes = [task.training, task.held_out, task.held_out]
@@ -180,7 +185,7 @@ class PathsProblem(Problem):
             detour = (d[position].unsqueeze(0) - d[position].unsqueeze(1) - e[position]).max().item()
             return f"largest difference between there and back {back:.1f}; longest excess over a detour {max(detour, 0.0):.1f}"
 
-        return Samples(bound, graphs[:, 0], tol=TOLERANCE, caption=caption)
+        return Samples(bound, graphs[:, 0], tol=TOLERANCE, words=self.words, caption=caption)
 
 
 def make_swaps(nodes: int) -> Tensor:

@@ -25,6 +25,7 @@ SUPERCLASSES = dl.constant("superclass", torch.tensor([[name in MACHINES, name n
 p = dl.categorical("p", 10, classes=CLASSES, input="logits")
 mass = p.probabilities @ SUPERCLASSES  # of machines, and of animals
 RULE = ((mass == 0) | (mass == 1)).all()
+WORDS = {str(mass == 0): "giving a superclass no mass", str(mass == 1): "giving a superclass all of the mass"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,6 +169,7 @@ class TransferProblem(Problem):
             labels,
             CLASSES,
             tol=TOLERANCE,
+            words=WORDS,
             picture=lambda position: images[position],
             caption=caption,
         )

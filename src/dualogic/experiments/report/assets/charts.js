@@ -131,6 +131,5 @@ function shareChart({ title, rows, segments, width, open }) {
   });
   svg.setAttribute("aria-label", `${title}. ${words.join("; ")}`);
   const table = makeTable(title, ["", ...segments.map((one) => one.name)], rows.map((row) => [row.name, ...row.shares.map(asPercent)]));
-  return make("figure", null, caption, makeLegend(segments.map((one) => [shareSwatch(one.style), one.name])), svg,
-    make("details", open ? { open: "" } : null, make("summary", null, "Numbers"), table));
+  return make("figure", null, caption, svg, make("details", open ? { open: "" } : null, make("summary", null, "Numbers"), table));
 }

@@ -25,8 +25,14 @@ function fillChoices() {
   const rule = data.rules.find((one) => one.name === control.rule.value);
   setOptions(control.part, rule && rule.parts.length ? rule.parts.map((one) => [one.path, `${one.path} (${one.kind})`]) : [["", "none"]]);
   const part = rule && rule.parts.find((one) => one.path === control.part.value);
-  setOptions(control.branch, [[ALL, "all branches"], ...(part ? part.branches.map((text, position) => [String(position), text]) : [])]);
+  setOptions(control.branch, [[ALL, "all branches"], ...(part ? part.branches.map((text, position) => [String(position), nameOf(part, position)]) : [])]);
   control.group.disabled = control.each.checked;
+}
+
+// A branch by its text, or in words where the text is long and the task has words for it.
+function nameOf(part, position) {
+  const text = part.branches[position];
+  return text.length > 24 && part.meanings[position] ? part.meanings[position] : text;
 }
 
 function readSummary(step, where, rule, group) {
@@ -76,11 +82,12 @@ function drawTraining(host, state) {
     const at = (key) => (one) => { const part = one.parts[state.part.path]; return part && part[key] ? part[key][position] : null; };
     const holds = drawCurves(host, state, `Holds (${place})`, state.where, at("holds"));
     const weights = drawCurves(host, state, "Dual weight (training pool)", "pool", at("weights"));
-    const name = ["Branch ", make("code", null, text)];
-    if (!small) add(name, [...holds, ...weights]);
+    const meaning = state.part.meanings[position] ? ` (${state.part.meanings[position]})` : "";
+    const name = (more) => ["Branch ", make("code", null, text), meaning + more];
+    if (!small) add(name(""), [...holds, ...weights]);
     else {
-      add([...name, `: holds, ${place}`], holds);
-      if (weights.length) add(["Branch ", make("code", null, text), ": dual weight, training pool"], weights);
+      add(name(`: holds, ${place}`), holds);
+      if (weights.length) add(name(": dual weight, training pool"), weights);
     }
   }
   return found;
@@ -89,8 +96,8 @@ function drawTraining(host, state) {
 function drawFinal(host, state) {
   if (!state.rule || !state.part) return [make("p", { class: "note" }, "This rule has no branches to choose between.")];
   const both = state.part.kind === "and";
-  const name = (text) => (both ? `only ${text} fails` : `only ${text}`);
-  const segments = [...state.part.branches.map((text, position) => ({ name: name(text), style: `share-${position % 4}` })),
+  const name = (position) => `only ${nameOf(state.part, position)}${both ? " fails" : ""}`;
+  const segments = [...state.part.branches.map((text, position) => ({ name: name(position), style: `share-${position % 4}` })),
     { name: both ? "several fail" : "several branches", style: "share-both" },
     { name: both ? "none fails" : "none: broken or undecided", style: "share-none" }];
   const figures = state.groups.map((group) => {
@@ -102,13 +109,13 @@ function drawFinal(host, state) {
     return { group, rows };
   });
   const shown = figures.filter((one) => one.rows.length || state.groups.length === 1);
-  const { width } = chartSize(host, shown.length > 1);
+  const small = shown.length > 1;
+  const width = small ? chartSize(host, true).width : host.clientWidth || 320;
   const place = state.where === "pool" ? "training pool, last weights" : "validation samples, chosen weights";
-  const grid = make("div", { class: shown.length > 1 ? "charts small" : "" }, ...shown.map((one) => shareChart({
-    title: `${one.group.name} (${place})`, rows: one.rows, segments, open: shown.length === 1, width: shown.length > 1 ? width : host.clientWidth || 320,
-  })));
-  const units = state.units === "samples" ? null : make("p", { class: "note" }, `Shares are of the ${state.units} of the quantifiers around this connective.`);
-  return units ? [units, grid] : [grid];
+  const units = state.units === "samples" ? "" : ` Shares are of the ${state.units} of the quantifiers around this connective.`;
+  return [make("p", { class: "note" }, `On the ${place}.${units}`),
+    makeLegend(segments.map((one) => [shareSwatch(one.style), one.name])),
+    make("div", { class: small ? "charts small" : "" }, ...shown.map((one) => shareChart({ title: one.group.name, rows: one.rows, segments, width, open: !small })))];
 }
 
 function drawLosses(host, state) {
@@ -142,7 +149,7 @@ function drawSample(sample, groups) {
   const cost = typeof sample.cost === "number" ? asNumber(sample.cost) : sample.cost;
   const text = `${label}${sample.caption ? `${sample.caption}; ` : ""}cost ${cost}`;
   const safe = /^[A-Za-z0-9+/=]+$/.test(sample.picture || "");
-  const image = safe ? make("img", { src: `data:image/png;base64,${sample.picture}`, alt: `Sample ${sample.sample}: ${text}`, loading: "lazy" }) : null;
+  const image = safe ? make("img", { src: `data:image/png;base64,${sample.picture}`, alt: `Sample ${sample.sample}: ${text}` }) : null;
   return make("figure", null, image, make("figcaption", null, `Sample ${sample.sample}: ${text}`));
 }
 
@@ -163,7 +170,7 @@ function render() {
     const none = [make("p", { class: "note" }, "No run is chosen.")];
     body.replaceChildren(...(state.runs.length ? show(body, state) : none));
   }
-  const branch = control.branch.value === ALL ? "all branches" : `the branch ${state.part.branches[Number(control.branch.value)]}`;
+  const branch = control.branch.value === ALL ? "all branches" : `the branch ${nameOf(state.part, Number(control.branch.value))}`;
   const group = control.each.checked ? "every class apart" : (state.groups[0] || { name: "" }).name;
   const rule = state.rule ? `${state.rule.name} (${state.rule.text})` : "no rule";
   document.getElementById("status").textContent = `Shown: ${state.runs.length} of ${data.runs.length} runs, ${rule}, ${branch}, ${group}, `
