@@ -1,18 +1,11 @@
-"""The page on diagnosis is true: its statements give the output that it shows, and its table of verdicts is complete."""
+"""The page on diagnosis is true: its table of verdicts is complete."""
 
-import doctest
 import re
 from pathlib import Path
 
 from dualogic.diagnosis import verdict
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "diagnosis.md"
-
-
-def test_statements_give_the_output_shown():
-    result = doctest.testfile(str(PAGE), module_relative=False)
-    assert result.attempted >= 15
-    assert result.failed == 0
 
 
 def test_every_verdict_is_listed_with_its_thresholds():
