@@ -379,6 +379,16 @@ class LogicLoss(KeptModule):
     # ------------------------------------------------------------------ looking inside
 
     @property
+    def together(self) -> bool:
+        """Whether it was made for several processes, with ``process_group=``."""
+        return self._peers is not None
+
+    @property
+    def listable(self) -> bool:
+        """Whether this process alone can list the weights of all samples; not so for sharded tables and for networks."""
+        return not self._table.collective and (self._table.shared or self.num_samples is not None)
+
+    @property
     def delta(self) -> Tensor:
         """The scale of each rule's truncated normal, ``(rules,)``."""
         return self._state["delta"].clone()

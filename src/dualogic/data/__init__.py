@@ -1,8 +1,9 @@
-"""Which sample is which: positions and ids of training data as rows of a table of dual variables."""
+"""Which sample is which, and where a loader is: positions and ids as rows of a table of dual variables, and exact restarts."""
 
 from __future__ import annotations
 
 from dualogic.data.id_map import IdMap
+from dualogic.data.resumable import Resumable
 from dualogic.data.with_index import WithIndex
 
-__all__ = ["IdMap", "WithIndex"]
+__all__ = ["IdMap", "Resumable", "WithIndex"]

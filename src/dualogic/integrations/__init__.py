@@ -1,0 +1,1 @@
+"""Rules in other people's trainers: one module for each, imported only by who uses it."""

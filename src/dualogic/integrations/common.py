@@ -1,0 +1,69 @@
+"""What the integrations share: whole states of a loss, counted satisfaction, and a check for several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.errors import OptionError
+from dualogic.formula.connective import Formula
+from dualogic.logic_loss import LogicLoss
+
+
+def whole_state(logic: LogicLoss) -> dict[str, Any]:
+    """The ``state_dict()`` of a loss with sharded tables put together; called by all processes.
+
+    It loads into a loss with any kind of table, and from a file with ``weights_only=True``.
+    """
+    return {name: value.full_tensor() if hasattr(value, "full_tensor") else value for name, value in logic.state_dict().items()}
+
+
+def check_processes(logic: LogicLoss, processes: int) -> None:
+    """Refuse to train in several processes with a loss that knows of one."""
+    if processes > 1 and not logic.together:
+        raise OptionError(
+            f"training runs in {processes} processes, but this LogicLoss would learn in each of them apart; make it with "
+            f"LogicLoss(..., process_group='world')"
+        )
+
+
+class Count:
+    """How often rules hold, in this process.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> count = Count({"small": dl.var("x") <= 1})
+        >>> count.update({"x": torch.tensor([0.5, 2.0, 7.0])}, where=torch.tensor([True, True, False]))
+        >>> count.fractions()
+        {'small': 0.5}
+    """
+
+    def __init__(self, rules: Mapping[str, Formula], tol: float = 0.0, lead: float = 0.0) -> None:
+        self.rules = rules
+        self.tol, self.lead = tol, lead
+        self.totals: Tensor | None = None
+
+    def update(self, tensors: Mapping[str, Tensor], where: Tensor | None = None) -> None:
+        """Count a batch; ``tensors`` by symbol, with a leading batch axis."""
+        found = []
+        for formula in self.rules.values():
+            needed = {name: tensors[name] for name in formula.symbols}
+            if where is not None:
+                needed = {name: value[where] for name, value in needed.items()}
+            holds = formula.satisfied(tol=self.tol, lead=self.lead, **needed)
+            found.append(torch.stack([holds.sum(), holds.new_full((), holds.numel(), dtype=torch.long)]))
+        totals = torch.stack(found)
+        self.totals = totals if self.totals is None else self.totals + totals
+
+    def reduced(self, totals: Tensor | None) -> dict[str, float]:
+        """Fractions from totals ``(rules, 2)``, summed over whatever processes there are."""
+        if totals is None:
+            return {}
+        return {name: holding / total if total else float("nan") for name, (holding, total) in zip(self.rules, totals.tolist())}
+
+    def fractions(self) -> dict[str, float]:
+        """The fraction of samples on which each rule holds; empty before any batch."""
+        return self.reduced(self.totals)

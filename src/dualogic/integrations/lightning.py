@@ -1,0 +1,141 @@
+"""Rules in Lightning's ``Trainer``."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.data.randomness import get_random_state, set_random_state
+from dualogic.errors import MissingExtraError, StateError
+from dualogic.integrations.common import Count, check_processes
+from dualogic.logic_loss import LogicLoss
+
+try:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+except ImportError as error:
+    raise MissingExtraError(
+        "dualogic.integrations.lightning needs lightning; install it with: pip install 'dualogic[lightning]'"
+    ) from error
+
+
+class LogicCallback(Callback):
+    """Looks after every ``LogicLoss`` of a ``LightningModule``.
+
+    The loss itself is an attribute of the module, called in ``training_step`` like any other loss (with ``index``) and in
+    ``validation_step`` (without). Being part of the module, its duals and ``delta`` are in every checkpoint. This callback
+
+    - logs each rule's cost and ``delta`` in training, and the fraction of validation samples on which it holds
+      (``logic/satisfied/NAME``), from the tensors that ``validation_step`` gives to the loss;
+    - refuses to train in several processes with a loss that knows of one (give it ``process_group="world"``);
+    - keeps the random numbers that validation draws from changing training. With a train loader in
+      :class:`dualogic.data.Resumable`, a run that was stopped after any step goes on as if it had not been. (In several
+      processes, give such a loader its ``DistributedSampler`` yourself.)
+
+    Args:
+        prefix: of the logged names; with several losses, the name of the attribute comes after it.
+        tol: for satisfaction; see :meth:`dualogic.Formula.satisfied`.
+        lead: likewise.
+        events: a folder for TensorBoard events: what is logged at each validation, and histograms of the weights. Off by default.
+    """
+
+    def __init__(self, prefix: str = "logic", *, tol: float = 0.0, lead: float = 0.0, events: str | Path | None = None) -> None:
+        self.prefix = prefix
+        self.tol, self.lead = tol, lead
+        self.events = events
+        self._losses: dict[str, LogicLoss] = {}
+        self._counts: dict[str, Count] = {}
+        self._hooks = contextlib.ExitStack()
+        self._random: dict[str, Any] | None = None
+        self._writer: Any = None
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Find the losses."""
+        found = {name: module for name, module in pl_module.named_modules() if isinstance(module, LogicLoss)}
+        if not found:
+            raise StateError(
+                f"LogicCallback found no LogicLoss in {type(pl_module).__name__}; make one an attribute in its __init__, as in "
+                f"self.logic = dl.LogicLoss(rule, num_samples=len(data))"
+            )
+        for logic in found.values():
+            check_processes(logic, trainer.world_size if stage == "fit" else 1)
+        alone = len(found) == 1
+        self._losses = {self.prefix if alone else f"{self.prefix}/{name}": logic for name, logic in found.items()}
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Log what the latest batch cost; nothing waits for the device."""
+        # A validation's loader draws before any hook of the validation is called.
+        period = trainer.val_check_batch
+        if trainer.fit_loop.epoch_loop.batch_progress.is_last_batch or (period and (batch_idx + 1) % period == 0):
+            self._random = get_random_state()
+        for prefix, logic in self._losses.items():
+            for name, values in logic.statistics().items():
+                for key in ("cost", "delta"):
+                    if key in values:
+                        pl_module.log(f"{prefix}/{key}/{name}", values[key], on_step=True, batch_size=1)
+
+    def on_sanity_check_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Remember the random number generators."""
+        self._random = get_random_state()
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Start counting."""
+        self._counts = {prefix: Count(logic.rules, self.tol, self.lead) for prefix, logic in self._losses.items()}
+        for prefix, logic in self._losses.items():
+            hook = logic.register_forward_hook(_counting(self._counts[prefix]), with_kwargs=True)
+            self._hooks.callback(hook.remove)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Log how many samples the rules hold on."""
+        logged: dict[str, float] = {}
+        for prefix, count in self._counts.items():
+            if count.totals is None:
+                continue
+            totals = trainer.strategy.reduce(count.totals, reduce_op="sum")
+            assert isinstance(totals, Tensor)
+            for name, fraction in count.reduced(totals).items():
+                logged[f"{prefix}/satisfied/{name}"] = fraction
+        for name, value in logged.items():
+            pl_module.log(name, value, batch_size=1)
+        if self.events is not None and trainer.is_global_zero and not trainer.sanity_checking:
+            self._write(trainer, logged)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Stop counting, and put the random number generators back."""
+        self._hooks.close()
+        if self._random is not None:
+            set_random_state(self._random)
+            self._random = None
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Leave no hook behind."""
+        self._hooks.close()
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Close the events."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _write(self, trainer: Trainer, scalars: dict[str, float]) -> None:
+        from dualogic.diagnosis.events import Events
+
+        if self._writer is None:
+            assert self.events is not None
+            self._writer = Events(Path(self.events), first=trainer.global_step)
+        for prefix, logic in self._losses.items():
+            deltas = {f"{prefix}/delta/{name}": float(value) for name, value in zip(logic.rules, logic.delta)}
+            # One process has not all rows of a sharded table; with features there are no rows.
+            self._writer.write(trainer.global_step, {**scalars, **deltas}, logic if logic.listable else None)
+
+
+def _counting(count: Count) -> Any:
+    def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+        if not module.training:
+            tensors = {name: value for name, value in kwargs.items() if name not in ("index", "where")}
+            count.update(tensors, kwargs.get("where"))
+
+    return hook

@@ -1,0 +1,132 @@
+"""Rules in the ``Trainer`` of Hugging Face transformers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dualogic.errors import MissingExtraError, SampleIndexError
+from dualogic.files import save_whole
+from dualogic.integrations.common import Count, check_processes, whole_state
+from dualogic.logic_loss import LogicLoss
+
+try:
+    from transformers import Trainer
+except ImportError as error:
+    raise MissingExtraError(
+        "dualogic.integrations.transformers needs transformers; install it with: pip install 'dualogic[transformers]'"
+    ) from error
+
+FILE = "logic.pt"
+
+Tensors = Callable[[nn.Module, dict[str, Any], Any], Mapping[str, Tensor]]
+"""The model, its inputs and its outputs, to one tensor for each symbol of the rules."""
+
+
+class LogicTrainer(Trainer):
+    """A ``Trainer`` that adds the loss of rules to that of the model.
+
+    Every item of the training set says which sample it is under ``index``, as :class:`dualogic.data.WithIndex` makes it, and may
+    say under ``where`` whether the rules are about it. Both are kept from the model. Checkpoints hold the state of the loss
+    (``logic.pt``), and a resumed run goes on from it. Evaluation reports the fraction of samples on which each rule holds as
+    ``eval_satisfied_NAME``; ``eval_loss`` is the model's own.
+
+    Args:
+        args: those of ``Trainer``.
+        logic: the loss; with ``process_group="world"`` for several processes.
+        tensors: what to bind to the rules' symbols, from the model, its inputs and its outputs, in training and in evaluation.
+        columns: further entries of an item that ``tensors`` reads and the model does not take.
+        tol: for satisfaction; see :meth:`dualogic.Formula.satisfied`.
+        lead: likewise.
+        kwargs: those of ``Trainer``.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        logic: LogicLoss,
+        tensors: Tensors,
+        columns: tuple[str, ...] = (),
+        tol: float = 0.0,
+        lead: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        check_processes(logic, self.args.world_size)
+        self.logic = logic.to(self.args.device)
+        self.rule_tensors = tensors
+        self.rule_columns = ("index", "where", *columns)
+        self.satisfied = Count(logic.rules, tol, lead)
+
+    def _set_signature_columns_if_needed(self) -> None:
+        super()._set_signature_columns_if_needed()
+        known = self._signature_columns or ()
+        self._signature_columns = list(dict.fromkeys([*known, *self.rule_columns]))  # type: ignore[assignment]
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """The loss of the model, plus that of the rules in training."""
+        own = {name: value for name, value in inputs.items() if name not in self.rule_columns}
+        loss, outputs = super().compute_loss(model, own, return_outputs=True, num_items_in_batch=num_items_in_batch)
+        tensors = self.rule_tensors(model, inputs, outputs)
+        where = inputs.get("where")
+        if model.training:
+            if self.logic.num_samples is not None and "index" not in inputs:
+                raise SampleIndexError(
+                    f"the rules need to know which samples a batch is of, but its entries are {', '.join(inputs)}; wrap the data "
+                    f"set, train_dataset=dl.data.WithIndex(dataset), and let the data collator keep 'index'"
+                )
+            rule = self.logic(inputs.get("index"), where=where, **tensors)
+            # Where the model's loss is already a share of the accumulated batch, that of the rules must be one too.
+            loss = loss + (rule / self._accumulated() if self._is_scaled(num_items_in_batch) else rule)
+        else:
+            self.satisfied.update(tensors, where)
+        return (loss, outputs) if return_outputs else loss
+
+    def _is_scaled(self, num_items_in_batch: Any) -> bool:
+        told = getattr(self, "loss_is_scaled_for_ga", None)
+        if told is not None:
+            return bool(told)
+        return (self.model_accepts_loss_kwargs and num_items_in_batch is not None) or self.compute_loss_func is not None
+
+    def _accumulated(self) -> int:
+        found: int = getattr(self, "current_gradient_accumulation_steps", self.args.gradient_accumulation_steps)
+        return found
+
+    def prediction_step(self, model: nn.Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """As in ``Trainer``; without labels there is no loss, and the model must not see what is the rules'."""
+        if not all(inputs.get(name) is not None for name in self.label_names):
+            inputs = {name: value for name, value in inputs.items() if name not in self.rule_columns}
+        return super().prediction_step(model, inputs, *args, **kwargs)
+
+    def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
+        """As in ``Trainer``, with the rules' satisfaction among the metrics."""
+        self.satisfied.totals = None
+        found = super().evaluation_loop(*args, **kwargs)
+        prefix = kwargs.get("metric_key_prefix", "eval")
+        totals = self.satisfied.totals
+        if totals is not None:
+            totals = self.accelerator.reduce(totals, reduction="sum")
+        satisfied = {f"{prefix}_satisfied_{name}": value for name, value in self.satisfied.reduced(totals).items()}
+        return found._replace(metrics={**(found.metrics or {}), **satisfied})
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        state = whole_state(self.logic)
+        if self.args.should_save:
+            save_whole(state, Path(output_dir) / FILE)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            self.logic.load_state_dict(torch.load(os.path.join(checkpoint, FILE), map_location="cpu", weights_only=True))

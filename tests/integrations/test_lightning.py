@@ -1,0 +1,171 @@
+"""Rules in Lightning: the plain loop's duals, runs that go on exactly where they stopped, several processes."""
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+import dualogic as dl
+from integrations.examples import assert_equal, load, run, tensors_of
+
+pytest.importorskip("lightning")
+
+from lightning.pytorch import LightningModule
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.strategies import DDPStrategy
+
+from dualogic.integrations.lightning import LogicCallback
+
+pytestmark = [
+    # Lightning's own doing, or advice about a machine for real training.
+    pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:.*does not have many workers"),
+    pytest.mark.filterwarnings("ignore:.*the number of training batches"),
+    pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty"),
+    pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`"),
+]
+SEED = 3
+
+
+@pytest.fixture(scope="module")
+def example():
+    return load("with_lightning")
+
+
+def make(example, **options):
+    torch.manual_seed(0)
+    return example.Digits(300, **options)
+
+
+def plain(example, epochs):
+    """The same training without Lightning."""
+    model = make(example)
+    optimizer = model.configure_optimizers()
+    torch.manual_seed(SEED)
+    loader = DataLoader(dl.data.WithIndex(example.data()[0]), batch_size=64, shuffle=True)
+    for _ in range(epochs):
+        for number, batch in enumerate(loader):
+            optimizer.zero_grad()
+            model.training_step(batch, number).backward()
+            optimizer.step()
+    return model
+
+
+def test_the_example_ends_like_the_plain_loop_and_goes_on_from_any_step(example, tmp_path):
+    whole = make(example)
+    torch.manual_seed(SEED)
+    keep = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
+    trainer = example.make_trainer(callbacks=[keep], enable_checkpointing=True)
+    trainer.fit(whole, *example.loaders())
+    expected = tensors_of(whole)
+    assert_equal(expected, tensors_of(plain(example, epochs=3)))
+    for stop in (1, 4, 5, 12):
+        again = make(example)
+        torch.manual_seed(99)
+        example.make_trainer().fit(again, *example.loaders(), ckpt_path=tmp_path / f"step={stop}.ckpt", weights_only=True)
+        assert_equal(tensors_of(again), expected)
+    with pytest.raises(RuntimeError, match="num_samples is 300 in the checkpoint and 301 here"):
+        example.make_trainer().fit(example.Digits(301), *example.loaders(), ckpt_path=tmp_path / "step=4.ckpt")
+
+
+def test_satisfaction_costs_and_events_are_written(example, tmp_path):
+    model = make(example)
+    callback = LogicCallback("rules", lead=0.1, events=tmp_path)
+    trainer = example.make_trainer(max_epochs=1, callbacks=[callback])
+    trainer.fit(model, *example.loaders())
+    images, labels = example.data()[1].tensors
+    model.eval()
+    with torch.no_grad():
+        tensors = {"f": model.net(images[labels == 6]), "g": model.net(images[labels == 6].flip(-1, -2))}
+    logged = trainer.callback_metrics
+    assert float(logged["rules/satisfied/rule"]) == pytest.approx(
+        example.rule.satisfied(lead=0.1, **tensors).float().mean().item()
+    )
+    assert float(logged["logic/satisfied/rule"]) == pytest.approx(example.rule.satisfied(**tensors).float().mean().item())
+    assert float(logged["logic/delta/rule"]) == pytest.approx(model.logic.delta.item())
+    assert float(logged["logic/cost/rule"]) > 0
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(tmp_path)).Reload()
+    assert set(found.Tags()["scalars"]) == {"rules/satisfied/rule", "rules/delta/rule"}
+    assert found.Tags()["histograms"] == ["weights/rule/operand_0", "weights/rule/operand_1"]
+
+
+class Pair(LightningModule):
+    """Linear outputs under a rule, trained by plain descent."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.net = torch.nn.Linear(3, 2, dtype=torch.float64)
+        x, y = dl.var("x"), dl.var("y")
+        self.logic = dl.LogicLoss((x <= 0) | (y <= 0.1), num_samples=24, dtype=torch.float64, **options)
+
+    def training_step(self, batch, number):
+        index, features = batch
+        x, y = self.net(features).unbind(1)
+        return self.logic(index, x=x, y=y)
+
+    def validation_step(self, batch, number):
+        x, y = self.net(batch[1]).unbind(1)
+        self.logic(x=x, y=y)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+def samples():
+    return dl.data.WithIndex(TensorDataset(torch.randn(24, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)))
+
+
+@pytest.mark.filterwarnings("ignore:.*It is recommended to use `self.log")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork")
+@pytest.mark.filterwarnings("ignore:.*is the group:UserWarning")
+def test_two_processes_learn_what_one_learns(example):
+    found = {}
+    for size in (1, 2):
+        torch.manual_seed(0)
+        model = Pair(process_group="world")
+        strategy = {"strategy": DDPStrategy(start_method="fork", process_group_backend="gloo"), "devices": 2} if size == 2 else {}
+        trainer = example.make_trainer(max_epochs=3, num_sanity_val_steps=0, use_distributed_sampler=False, **strategy)
+        data = samples()
+        sampler = DistributedSampler(data, 2, 0, shuffle=False) if size == 2 else None
+        loader = DataLoader(data, 8 // size, sampler=PerRank(sampler) if sampler else None)
+        trainer.fit(model, loader, loader)
+        found[size] = {**{name: value.clone() for name, value in model.state_dict().items() if torch.is_tensor(value)}}
+        found[size]["satisfied"] = trainer.callback_metrics["logic/satisfied/rule"].double()
+    for name, value in found[1].items():
+        torch.testing.assert_close(found[2][name], value, rtol=1e-9, atol=1e-12)
+    assert int(found[1]["logic.steps"]) == 9
+
+
+class PerRank:
+    """A distributed sampler that learns its rank when it is used: in another process than it was made in."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def __len__(self):
+        return len(self.sampler)
+
+    def __iter__(self):
+        self.sampler.rank = torch.distributed.get_rank()
+        return iter(self.sampler)
+
+
+def test_what_is_refused(example):
+    class Without(Pair):
+        def __init__(self):
+            super().__init__()
+            self.logic = None
+
+    loader = DataLoader(samples(), 8)
+    with pytest.raises(dl.errors.StateError, match="LogicCallback found no LogicLoss in Without"):
+        example.make_trainer(max_epochs=1).fit(Without(), loader, loader)
+    trainer = example.make_trainer(max_epochs=1, strategy=DDPStrategy(start_method="fork"), devices=2)
+    with pytest.raises(ValueError, match=r"runs in 2 processes, .* process_group='world'"):
+        trainer.callbacks[0].setup(trainer, Pair(), "fit")
+
+
+def test_the_script_runs(capsys):
+    run("with_lightning")
+    assert "logic/satisfied/rule" in capsys.readouterr().out
