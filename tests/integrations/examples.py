@@ -1,4 +1,7 @@
-"""How the tests of integrations read the examples."""
+"""How the tests of integrations read the examples.
+
+Trainers are slow to import, and every worker of a test run collects every file: so they are imported where they are used.
+"""
 
 import importlib.util
 import runpy

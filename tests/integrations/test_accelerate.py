@@ -2,21 +2,16 @@
 
 import pytest
 import torch
+from torch import nn
+from torch.utils.data import DataLoader
 
 import dualogic as dl
 from integrations.examples import assert_equal, load, run, tensors_of
 
-pytest.importorskip("accelerate")
-
-from accelerate import Accelerator
-from torch import nn
-from torch.utils.data import DataLoader
-
-from dualogic.integrations.accelerate import attach
-
 
 @pytest.fixture(scope="module")
 def example():
+    pytest.importorskip("accelerate")
     return load("with_accelerate")
 
 
@@ -50,36 +45,36 @@ def test_the_example_ends_like_the_plain_loop_and_goes_on_from_any_step(example,
     assert not list((folder / "checkpoint").glob(".*.part"))
 
 
-def test_the_script_runs(capsys):
+def test_the_script_runs(capsys, example):
     run("with_accelerate")
     assert capsys.readouterr().out.startswith("tensor([")
 
 
 def test_what_is_refused(example, tmp_path):
-    accelerator = Accelerator(cpu=True)
+    accelerator = example.Accelerator(cpu=True)
     accelerator.prepare(nn.Linear(2, 2))
     logic = dl.LogicLoss(example.rule, num_samples=5)
     accelerator.save_state(str(tmp_path / "without"))
-    attach(accelerator, logic)
+    example.attach(accelerator, logic)
     with pytest.raises(FileNotFoundError, match=r"has no logic.pt: it was saved by a run without dualogic's attach"):
         accelerator.load_state(str(tmp_path / "without"))
     accelerator.save_state(str(tmp_path / "with"))
-    other = Accelerator(cpu=True)
+    other = example.Accelerator(cpu=True)
     other.prepare(nn.Linear(2, 2))
-    attach(other, dl.LogicLoss(example.rule, num_samples=6))
+    example.attach(other, dl.LogicLoss(example.rule, num_samples=6))
     with pytest.raises(RuntimeError, match="num_samples is 5 in the checkpoint and 6 here"):
         other.load_state(str(tmp_path / "with"))
-    attach(accelerator, logic, file="other.pt", ids=dl.data.IdMap(3), loader=dl.data.Resumable([1]))
+    example.attach(accelerator, logic, file="other.pt", ids=dl.data.IdMap(3), loader=dl.data.Resumable([1]))
     accelerator.save_state(str(tmp_path / "more"))
     accelerator.load_state(str(tmp_path / "more"))
-    attach(accelerator, logic, file="other.pt", words=dl.data.IdMap(3))
+    example.attach(accelerator, logic, file="other.pt", words=dl.data.IdMap(3))
     with pytest.raises(ValueError, match="has no state of 'words'; it was saved with ids, loader attached"):
         accelerator.load_state(str(tmp_path / "more"))
 
 
 def test_several_processes_need_a_group(example, monkeypatch):
-    accelerator = Accelerator(cpu=True)
+    accelerator = example.Accelerator(cpu=True)
     monkeypatch.setattr(type(accelerator), "num_processes", property(lambda self: 4))
     with pytest.raises(ValueError, match=r"runs in 4 processes, .* process_group='world'"):
-        attach(accelerator, dl.LogicLoss(example.rule, num_samples=5))
-    attach(accelerator, dl.LogicLoss(example.rule, num_samples=5, process_group="world"))
+        example.attach(accelerator, dl.LogicLoss(example.rule, num_samples=5))
+    example.attach(accelerator, dl.LogicLoss(example.rule, num_samples=5, process_group="world"))

@@ -1,19 +1,13 @@
 """Rules in Lightning: the plain loop's duals, runs that go on exactly where they stopped, several processes."""
 
+import importlib
+
 import pytest
 import torch
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 import dualogic as dl
 from integrations.examples import assert_equal, load, run, tensors_of
-
-pytest.importorskip("lightning")
-
-from lightning.pytorch import LightningModule
-from lightning.pytorch.callbacks import ModelCheckpoint
-from lightning.pytorch.strategies import DDPStrategy
-
-from dualogic.integrations.lightning import LogicCallback
 
 pytestmark = [
     # Lightning's own doing, or advice about a machine for real training.
@@ -28,7 +22,13 @@ SEED = 3
 
 @pytest.fixture(scope="module")
 def example():
+    pytest.importorskip("lightning")
     return load("with_lightning")
+
+
+@pytest.fixture(scope="module")
+def lightning(example):
+    return importlib.import_module("lightning.pytorch")
 
 
 def make(example, **options):
@@ -50,10 +50,10 @@ def plain(example, epochs):
     return model
 
 
-def test_the_example_ends_like_the_plain_loop_and_goes_on_from_any_step(example, tmp_path):
+def test_the_example_ends_like_the_plain_loop_and_goes_on_from_any_step(example, lightning, tmp_path):
     whole = make(example)
     torch.manual_seed(SEED)
-    keep = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
+    keep = lightning.callbacks.ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
     trainer = example.make_trainer(callbacks=[keep], enable_checkpointing=True)
     trainer.fit(whole, *example.loaders())
     expected = tensors_of(whole)
@@ -69,7 +69,7 @@ def test_the_example_ends_like_the_plain_loop_and_goes_on_from_any_step(example,
 
 def test_satisfaction_costs_and_events_are_written(example, tmp_path):
     model = make(example)
-    callback = LogicCallback("rules", lead=0.1, events=tmp_path)
+    callback = example.LogicCallback("rules", lead=0.1, events=tmp_path)
     trainer = example.make_trainer(max_epochs=1, callbacks=[callback])
     trainer.fit(model, *example.loaders())
     images, labels = example.data()[1].tensors
@@ -90,26 +90,30 @@ def test_satisfaction_costs_and_events_are_written(example, tmp_path):
     assert found.Tags()["histograms"] == ["weights/rule/operand_0", "weights/rule/operand_1"]
 
 
-class Pair(LightningModule):
-    """Linear outputs under a rule, trained by plain descent."""
+@pytest.fixture(scope="module")
+def pair(lightning):
+    class Pair(lightning.LightningModule):
+        """Linear outputs under a rule, trained by plain descent."""
 
-    def __init__(self, **options):
-        super().__init__()
-        self.net = torch.nn.Linear(3, 2, dtype=torch.float64)
-        x, y = dl.var("x"), dl.var("y")
-        self.logic = dl.LogicLoss((x <= 0) | (y <= 0.1), num_samples=24, dtype=torch.float64, **options)
+        def __init__(self, **options):
+            super().__init__()
+            self.net = torch.nn.Linear(3, 2, dtype=torch.float64)
+            x, y = dl.var("x"), dl.var("y")
+            self.logic = dl.LogicLoss((x <= 0) | (y <= 0.1), num_samples=24, dtype=torch.float64, **options)
 
-    def training_step(self, batch, number):
-        index, features = batch
-        x, y = self.net(features).unbind(1)
-        return self.logic(index, x=x, y=y)
+        def training_step(self, batch, number):
+            index, features = batch
+            x, y = self.net(features).unbind(1)
+            return self.logic(index, x=x, y=y)
 
-    def validation_step(self, batch, number):
-        x, y = self.net(batch[1]).unbind(1)
-        self.logic(x=x, y=y)
+        def validation_step(self, batch, number):
+            x, y = self.net(batch[1]).unbind(1)
+            self.logic(x=x, y=y)
 
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), 0.1)
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    return Pair
 
 
 def samples():
@@ -120,12 +124,16 @@ def samples():
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork")
 @pytest.mark.filterwarnings("ignore:.*is the group:UserWarning")
-def test_two_processes_learn_what_one_learns(example):
+def test_two_processes_learn_what_one_learns(example, lightning, pair):
     found = {}
     for size in (1, 2):
         torch.manual_seed(0)
-        model = Pair(process_group="world")
-        strategy = {"strategy": DDPStrategy(start_method="fork", process_group_backend="gloo"), "devices": 2} if size == 2 else {}
+        model = pair(process_group="world")
+        strategy = (
+            {"strategy": lightning.strategies.DDPStrategy(start_method="fork", process_group_backend="gloo"), "devices": 2}
+            if size == 2
+            else {}
+        )
         trainer = example.make_trainer(max_epochs=3, num_sanity_val_steps=0, use_distributed_sampler=False, **strategy)
         data = samples()
         sampler = DistributedSampler(data, 2, 0, shuffle=False) if size == 2 else None
@@ -152,8 +160,8 @@ class PerRank:
         return iter(self.sampler)
 
 
-def test_what_is_refused(example):
-    class Without(Pair):
+def test_what_is_refused(example, lightning, pair):
+    class Without(pair):
         def __init__(self):
             super().__init__()
             self.logic = None
@@ -161,11 +169,11 @@ def test_what_is_refused(example):
     loader = DataLoader(samples(), 8)
     with pytest.raises(dl.errors.StateError, match="LogicCallback found no LogicLoss in Without"):
         example.make_trainer(max_epochs=1).fit(Without(), loader, loader)
-    trainer = example.make_trainer(max_epochs=1, strategy=DDPStrategy(start_method="fork"), devices=2)
+    trainer = example.make_trainer(max_epochs=1, strategy=lightning.strategies.DDPStrategy(start_method="fork"), devices=2)
     with pytest.raises(ValueError, match=r"runs in 2 processes, .* process_group='world'"):
-        trainer.callbacks[0].setup(trainer, Pair(), "fit")
+        trainer.callbacks[0].setup(trainer, pair(), "fit")
 
 
-def test_the_script_runs(capsys):
+def test_the_script_runs(capsys, example):
     run("with_lightning")
     assert "logic/satisfied/rule" in capsys.readouterr().out

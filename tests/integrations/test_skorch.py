@@ -1,39 +1,44 @@
 """Rules in scikit-learn estimators: the plain loop's duals, and runs that go on exactly where they stopped."""
 
+import importlib
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 import dualogic as dl
 from integrations.examples import assert_equal, load, run, tensors_of
 
-pytest.importorskip("skorch")
-
-from skorch.callbacks import Callback
-from torch import nn
-from torch.utils.data import DataLoader, Subset, TensorDataset
-
-from dualogic.integrations.skorch import LogicRegressor, SaveRun
-
 X, Y = dl.var("x"), dl.var("y")
-
-
-class Stop(Callback):
-    """Interrupts after so many training steps, as a user would."""
-
-    def __init__(self, after):
-        self.after = after
-        self.steps = 0
-
-    def on_batch_end(self, net, training=None, **kwargs):
-        self.steps += bool(training)
-        if self.steps == self.after:
-            raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")
 def example():
+    pytest.importorskip("skorch")
     return load("with_skorch")
+
+
+@pytest.fixture(scope="module")
+def skorch(example):
+    """The integration."""
+    return importlib.import_module("dualogic.integrations.skorch")
+
+
+def stop_after(steps):
+    """Interrupts after so many training steps, as a user would."""
+    from skorch.callbacks import Callback
+
+    class Stop(Callback):
+        done = 0
+
+        def on_batch_end(self, net, training=None, **kwargs):
+            self.done += bool(training)
+            if self.done == steps:
+                raise KeyboardInterrupt
+
+    return Stop()
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +72,14 @@ def plain(example, data, rows):
     return net, logic
 
 
-def test_the_example_ends_like_the_plain_loop_and_goes_on_from_any_step(example, data, tmp_path):
+def test_the_example_ends_like_the_plain_loop_and_goes_on_from_any_step(example, data, skorch, tmp_path):
     whole = train(example, data)
     rows = whole.get_split_datasets(*data)[0].indices
     expected = tensors_of(whole.module_, whole.logic_)
     assert_equal(expected, tensors_of(*plain(example, data, rows)))
     path = tmp_path / "run.pt"
     for stop in (1, 4, 5, 12):
-        train(example, data, callbacks=[("save", SaveRun(path)), ("stop", Stop(stop))])
+        train(example, data, callbacks=[("save", skorch.SaveRun(path)), ("stop", stop_after(stop))])
         again = example.make(len(data[0])).initialize()
         complete = again.load_run(path)
         assert complete == stop // 5
@@ -101,9 +106,9 @@ def test_parameters_are_saved_with_the_others(example, data, tmp_path):
     assert np.array_equal(other.predict_proba(data[0]), net.predict_proba(data[0]))
 
 
-def test_an_optimizer_with_closures_moves_the_duals_once_per_step():
+def test_an_optimizer_with_closures_moves_the_duals_once_per_step(skorch):
     inputs = torch.linspace(0, 1, 12).unsqueeze(1)
-    net = LogicRegressor(
+    net = skorch.LogicRegressor(
         nn.Linear(1, 1),
         tensors=lambda net, x, output: {"x": output[:, 0], "y": x["x"][:, 0] if isinstance(x, dict) else x[:, 0]},
         logic__rules=(X <= 0.2) | (Y <= 0.1),
@@ -119,7 +124,7 @@ def test_an_optimizer_with_closures_moves_the_duals_once_per_step():
     assert net.predict(inputs).shape == (12, 1)
 
 
-def test_inputs_by_name_reach_the_module_without_the_index():
+def test_inputs_by_name_reach_the_module_without_the_index(skorch):
     class Two(nn.Module):
         def __init__(self):
             super().__init__()
@@ -129,7 +134,7 @@ def test_inputs_by_name_reach_the_module_without_the_index():
             return self.layer(torch.cat([a, b], 1))
 
     inputs = {"a": np.ones((9, 1), np.float32), "b": np.arange(9, dtype=np.float32).reshape(9, 1)}
-    net = LogicRegressor(
+    net = skorch.LogicRegressor(
         Two,
         tensors=lambda net, x, output: {"x": output[:, 0], "y": x["b"][:, 0]},
         logic__rules=(X <= 0.2) | (Y >= 3),
@@ -147,6 +152,6 @@ def test_nothing_to_save_before_training(example, tmp_path):
         example.make(5).initialize().save_run(tmp_path / "run.pt")
 
 
-def test_the_script_runs(capsys):
+def test_the_script_runs(capsys, example):
     run("with_skorch")
     assert "valid_satisfied" in capsys.readouterr().out
