@@ -3,17 +3,23 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO := $(VENV)/.demo
 
 .PHONY: demo test browser lint docs format clean
 
-# torch comes first and alone, so that nothing else can ask for a larger build of it.
-$(READY): pyproject.toml constraints.txt
+# torch comes first and alone, so that nothing else can ask for a larger build of it. The demo does not wait for what only
+# developers need.
+$(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo,lint,rules]'
+	touch $(DEMO)
+
+$(READY): $(DEMO)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
-demo: $(READY)
+demo: $(DEMO)
 	$(BIN)/dualogic demo
 
 test: $(READY)

@@ -5,6 +5,7 @@ A block that cannot run alone is marked by a comment in front of it that says wh
 
 import doctest
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,14 @@ def test_the_first_page_teaches_what_it_says():
     means = [scope["weights"][scope["kinds"] == kind].mean(0)[1].item() for kind in range(3)]
     assert means[0] > 0.95
     assert max(means[1:]) < 0.05
+
+
+def test_the_api_page_lists_every_public_name():
+    listed = set(re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    last = {name.rpartition(".")[2] for name in listed}
+    public = {name for name in dl.__all__ if not isinstance(getattr(dl, name), types.ModuleType)}
+    assert public <= last
+    assert {method.__name__ for method in dl.methods.METHODS.values()} <= last
 
 
 @pytest.mark.parametrize(
