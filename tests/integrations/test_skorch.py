@@ -1,6 +1,7 @@
 """Rules in scikit-learn estimators: the plain loop's duals, and runs that go on exactly where they stopped."""
 
 import importlib
+import pickle
 
 import numpy as np
 import pytest
@@ -95,6 +96,15 @@ def test_satisfaction_of_validation_samples_is_in_the_history(example, data):
     with torch.no_grad():
         holds = example.rule.satisfied(**example.tensors(net, x, net.module_.eval()(x)))
     assert net.history[-1]["valid_satisfied"] == pytest.approx(holds.float().mean().item())
+
+
+def test_a_pickled_net_has_its_duals_and_not_its_data(example, data):
+    net = train(example, data, max_epochs=1)
+    small, large = (len(pickle.dumps(one)) for one in (example.make(len(data[0])).initialize(), net))
+    assert large < small + data[0].nbytes / 2
+    again = pickle.loads(pickle.dumps(net))
+    assert_equal(tensors_of(again.logic_), tensors_of(net.logic_))
+    again.partial_fit(*data)
 
 
 def test_parameters_are_saved_with_the_others(example, data, tmp_path):

@@ -92,11 +92,9 @@ class LogicCallback(Callback):
         """Log how many samples the rules hold on."""
         logged: dict[str, float] = {}
         for prefix, count in self._counts.items():
-            if count.totals is None:
-                continue
-            totals = trainer.strategy.reduce(count.totals, reduce_op="sum")
+            totals = trainer.strategy.reduce(count.totals(pl_module.device), reduce_op="sum")
             assert isinstance(totals, Tensor)
-            for name, fraction in count.reduced(totals).items():
+            for name, fraction in count.fractions(totals).items():
                 logged[f"{prefix}/satisfied/{name}"] = fraction
         for name, value in logged.items():
             pl_module.log(name, value, batch_size=1)
@@ -116,6 +114,7 @@ class LogicCallback(Callback):
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Close the events."""
+        self._random = None
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -14,7 +14,6 @@ from dualogic.data.resumable import Resumable
 from dualogic.data.with_index import WithIndex
 from dualogic.errors import MissingExtraError, StateError
 from dualogic.files import save_whole
-from dualogic.integrations.common import Count
 from dualogic.logic_loss import LogicLoss
 
 try:
@@ -114,10 +113,10 @@ class LogicMixin:
     def validation_step(self, batch: Any, **fit_params: Any) -> Any:
         """As in skorch; also counts on how many samples all rules hold."""
         step = super().validation_step(batch, **fit_params)  # type: ignore[misc]
-        count = Count(self.logic_.rules)
+        rules = self.logic_.rules.values()
         with torch.no_grad():
             tensors = self.tensors(self, _without_index(batch[0])[0], step["y_pred"])
-            holds = [formula.satisfied(**{name: tensors[name] for name in formula.symbols}) for formula in count.rules.values()]
+            holds = [formula.satisfied(**{name: tensors[name] for name in formula.symbols}) for formula in rules]
         self.history.record_batch("valid_satisfied", torch.stack(holds).all(0).float().mean().item())
         return step
 
@@ -151,6 +150,10 @@ class LogicMixin:
             part.load_state_dict(saved[name])
         self._resume = saved["loader"]
         return int(saved["loader"]["epoch"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A pickled net does not carry its training data.
+        return {**super().__getstate__(), "_loader": None}  # type: ignore[misc]
 
     def _parts(self) -> dict[str, Any]:
         names = [*self._modules, *self._criteria, *self._optimizers]  # type: ignore[attr-defined]

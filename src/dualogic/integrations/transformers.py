@@ -111,13 +111,11 @@ class LogicTrainer(Trainer):
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
         """As in ``Trainer``, with the rules' satisfaction among the metrics."""
-        self.satisfied.totals = None
+        self.satisfied.reset()
         found = super().evaluation_loop(*args, **kwargs)
         prefix = kwargs.get("metric_key_prefix", "eval")
-        totals = self.satisfied.totals
-        if totals is not None:
-            totals = self.accelerator.reduce(totals, reduction="sum")
-        satisfied = {f"{prefix}_satisfied_{name}": value for name, value in self.satisfied.reduced(totals).items()}
+        totals = self.accelerator.reduce(self.satisfied.totals(self.args.device), reduction="sum")
+        satisfied = {f"{prefix}_satisfied_{name}": value for name, value in self.satisfied.fractions(totals).items()}
         return found._replace(metrics={**(found.metrics or {}), **satisfied})
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
