@@ -105,7 +105,8 @@ class LogicTrainer(Trainer):
 
     def prediction_step(self, model: nn.Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """As in ``Trainer``; without labels there is no loss, and the model must not see what is the rules'."""
-        if not all(inputs.get(name) is not None for name in self.label_names):
+        loss = self.can_return_loss if not self.label_names else all(inputs.get(name) is not None for name in self.label_names)
+        if not loss:
             inputs = {name: value for name, value in inputs.items() if name not in self.rule_columns}
         return super().prediction_step(model, inputs, *args, **kwargs)
 
