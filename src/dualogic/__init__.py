@@ -10,9 +10,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dualogic import errors, methods
-from dualogic.diagnosis import ShortcutReport, diagnose
+from dualogic.diagnosis import Monitor, ShortcutReport, diagnose
 from dualogic.duals.amortised import Amortised
 from dualogic.duals.options import Mapped
+from dualogic.errors import ShortcutWarning
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import evidence
@@ -42,10 +43,12 @@ __all__ = [
     "Implies",
     "LogicLoss",
     "Mapped",
+    "Monitor",
     "Not",
     "Or",
     "RuleSet",
     "ShortcutReport",
+    "ShortcutWarning",
     "Xor",
     "apply",
     "axis",

@@ -26,6 +26,7 @@ class Run:
     def __init__(self) -> None:
         self.frozen = 0
         self.validated = False
+        self.told = False
         self.pending: tuple[Update | None, State] | None = None
         self.last: dict[str, Tensor] = {}
         self.selected: Tensor | None = None

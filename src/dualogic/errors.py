@@ -1,4 +1,4 @@
-"""Every error that dualogic raises on purpose.
+"""Every error that dualogic raises on purpose, and its one warning.
 
 Each class is a :class:`DualogicError` *and* the built-in exception that a Python user would expect, so both
 ``except dualogic.errors.DualogicError`` and ``except ValueError`` work. A message always says what was expected,
@@ -46,6 +46,10 @@ class OptionError(DualogicError, ValueError):
 
 class StateError(DualogicError, RuntimeError):
     """A call that does not fit the state of the loss, such as ``step()`` before any ``forward``."""
+
+
+class ShortcutWarning(UserWarning):
+    """A rule teaches nothing, or is being satisfied by a shortcut; see ``docs/monitor.md``."""
 
 
 class MissingExtraError(DualogicError, ImportError):

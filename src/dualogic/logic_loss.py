@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from dualogic.duals.table import DualTable, Update
 from dualogic.errors import (
     OptionError,
     SampleIndexError,
+    ShortcutWarning,
     StateError,
 )
 from dualogic.formula.connective import Formula
@@ -159,6 +161,8 @@ class LogicLoss(KeptModule):
         with autocast_off(bound.device):
             updating = learning and not self._run.frozen and batch > 0
             losses, costs = self._evaluate(self._program.evaluate(bound), index, optimal, updating, at_once, selection)
+        if updating and not losses.requires_grad and not self._run.told and not torch.compiler.is_compiling():
+            self._tell_untaught(bound)
         if self.update == "manual" and learning and not updating and not self._run.frozen:
             self._run.pending = (None, self._state)  # an empty batch has an empty update
         self._run.last = {"cost": costs.detach(), "loss": losses.detach()}
@@ -458,6 +462,22 @@ class LogicLoss(KeptModule):
         return f"{shown}{more}; method={self.method.name}, {self._program.width} dual variables {self._table.owner}{bytes_taken}"
 
     # ------------------------------------------------------------------ checks
+
+    def _tell_untaught(self, bound: Bound) -> None:
+        """Warn, once, that the rules teach nothing although some tensor could be taught."""
+        self._run.told = True
+        needy = [name for name, tensor in bound.tensors.items() if tensor.requires_grad]
+        rest = [name for name, tensor in bound.tensors.items() if not tensor.requires_grad and tensor.is_floating_point()]
+        if needy:
+            rules = "; ".join(f"{name}: {shorten(str(formula))}" for name, formula in list(self.rules.items())[:3])
+            warnings.warn(
+                f"no gradient flows from the rules ({rules}) into any tensor: {', '.join(map(repr, needy))} can be taught but is "
+                f"read as evidence only, as the antecedent of >> is by default in method='dual'. Check that the other tensors "
+                f"({', '.join(map(repr, rest)) or 'none'}) require a gradient and were not detached or made under no_grad; or "
+                f"let the rule teach its antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
+                ShortcutWarning,
+                stacklevel=5,
+            )
 
     def _fetch(self, index: Tensor | None, at_once: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """Rows of the table, a safe index, and which entries of it were in range (``None`` if all are)."""

@@ -7,13 +7,15 @@ from typing import Any
 
 from dualogic.arguments import check_rules
 from dualogic.diagnosis.accumulator import Diagnosis
+from dualogic.diagnosis.alarm import Alarm
 from dualogic.diagnosis.comparison import Comparison
+from dualogic.diagnosis.monitor import Monitor
 from dualogic.diagnosis.report import ShortcutReport
 from dualogic.errors import SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.logic_loss import LogicLoss
 
-__all__ = ["Comparison", "Diagnosis", "ShortcutReport", "diagnose"]
+__all__ = ["Alarm", "Comparison", "Diagnosis", "Monitor", "ShortcutReport", "diagnose"]
 
 
 def diagnose(

@@ -83,6 +83,7 @@ class Diagnosis:
         self._costs = compile_rules(self.rules.items(), self.class_cost)
         self._outline = {found.path: found for name, formula in self.rules.items() for found in outline(name, formula)}
         self._wanted = frozenset(self._outline)
+        self._places = {path: (level.number, lane) for level in self._truth.levels for lane, path in enumerate(level.paths)}
         self._values = max(1, sum(level.operands * math.prod(level.rest) for level in self._truth.levels))
         self.reset()
 
@@ -127,7 +128,8 @@ class Diagnosis:
                 {name: value[rows] for name, value in bound.tensors.items()}, rows.stop - start, bound.dtype, bound.device
             )
             shares = {name: truth[rows] for name, truth in truths.items()}
-            self._count(part, None if index is None else index[rows], None if labels is None else labels[rows], shares)
+            chosen = None if index is None else index[rows]
+            self._count(part, chosen, None if labels is None else labels[rows], shares, self._weights(chosen))
 
     def _check_rows(self, index: Tensor | None) -> None:
         """Refuse an index outside of the loss's table before anything is counted."""
@@ -141,8 +143,20 @@ class Diagnosis:
                 f"{high}; leave it out for samples that have no dual variables"
             )
 
+    def _weights(self, index: Tensor | None) -> Mapping[str, Tensor]:
+        if self._logic is None or (index is None and self._logic.num_samples is not None):
+            return {}
+        return self._logic.weights(index)
+
     @torch.no_grad()
-    def _count(self, bound: Bound, index: Tensor | None, labels: Tensor | None, truths: Mapping[str, Tensor]) -> None:
+    def _count(
+        self,
+        bound: Bound,
+        index: Tensor | None,
+        labels: Tensor | None,
+        truths: Mapping[str, Tensor],
+        weights: Mapping[str, Tensor],
+    ) -> None:
         with autocast_off(bound.device):
             costs = self._costs.fold(self._costs.evaluate(bound), take_extreme)
         seen = observe(self._truth, bound, self.tol, self.lead, self._wanted)
@@ -150,9 +164,6 @@ class Diagnosis:
         finite = torch.isfinite(costs)
         columns = [torch.ones_like(costs), seen.holds, undecided, torch.where(finite, costs, 0.0), ~finite]
         self._tally.add("rules", torch.stack([column.double() for column in columns], -1), labels)
-        weights = (
-            {} if self._logic is None or (index is None and self._logic.num_samples is not None) else self._logic.weights(index)
-        )
         for number, observed in seen.levels.items():
             junction = observed.level.order != ()
             self._tally.add(number, count_junctions(observed) if junction else count_entries(observed), labels)

@@ -29,44 +29,50 @@ Sums = Mapping[Hashable, Tensor]
 def assemble(diagnosis: Diagnosis) -> ShortcutReport:
     """The report on what a diagnosis has counted."""
     tally = diagnosis._tally
-    places = {
-        path: (level.number, lane)
-        for level in diagnosis._truth.levels
-        for lane, path in enumerate(level.paths)
-        if path in diagnosis._outline
-    }
-    parts: dict[str, list[Connective]] = {name: [] for name in diagnosis.rules}
-    for found in diagnosis._outline.values():
-        parts[_owner(found.path, parts)].append(found)
+    by_label = {label: assemble_rules(diagnosis, tally.by_label[label]) for label in sorted(tally.by_label)}
     rules: dict[str, RuleReport] = {}
-    for number, (name, formula) in enumerate(diagnosis.rules.items()):
-        text = str(formula)
-        total = _rule(name, text, number, parts[name], places, tally.total)
-        classes = {
-            label: _rule(name, text, number, parts[name], places, tally.by_label[label]) for label in sorted(tally.by_label)
-        }
+    for number, (name, total) in enumerate(assemble_rules(diagnosis, tally.total).items()):
+        classes = {label: reports[name] for label, reports in by_label.items()}
         worst = _samples(diagnosis._worst.costs[:, number], diagnosis._worst.facts[:, number])
         whole = dataclasses.replace(total, classes=classes, worst=worst)
         rules[name] = dataclasses.replace(whole, findings=judge(whole, diagnosis.classes))
     return ShortcutReport(diagnosis.samples, rules, diagnosis.tol, diagnosis.lead, diagnosis.class_cost, diagnosis.classes)
 
 
-def _owner(path: str, rules: Mapping[str, object]) -> str:
+def assemble_rules(diagnosis: Diagnosis, sums: Sums) -> dict[str, RuleReport]:
+    """What sums say about each rule, without classes, worst samples and findings.
+
+    Args:
+        diagnosis: whose rules they are.
+        sums: on the host, by the keys of its tally.
+    """
+    parts: dict[str, list[Connective]] = {name: [] for name in diagnosis.rules}
+    for found in diagnosis._outline.values():
+        parts[owner(found.path, parts)].append(found)
+    return {
+        name: _rule(name, str(formula), number, parts[name], diagnosis, sums)
+        for number, (name, formula) in enumerate(diagnosis.rules.items())
+    }
+
+
+def owner(path: str, rules: Mapping[str, object]) -> str:
+    """The rule that a connective's path belongs to."""
     while path not in rules:
         path = path.rpartition("/")[0]
     return path
 
 
-def _rule(
-    name: str, text: str, number: int, parts: list[Connective], places: Mapping[str, tuple[int, int]], sums: Sums
-) -> RuleReport:
+def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveReport | None:
+    """What sums say about one connective; ``None`` if they are not about it."""
+    level, lane = diagnosis._places[path]
+    if level not in sums:
+        return None
+    return _connective(diagnosis._outline[path], sums[level][lane].tolist(), sums.get(path), sums.get((path, "labels")))
+
+
+def _rule(name: str, text: str, number: int, parts: list[Connective], diagnosis: Diagnosis, sums: Sums) -> RuleReport:
     samples, satisfied, undecided, cost, infinite = sums["rules"][number].tolist() if "rules" in sums else [0.0] * 5
-    connectives = []
-    for part in parts:
-        level, lane = places[part.path]
-        if level in sums:
-            labelled = sums.get((part.path, "labels"))
-            connectives.append(_connective(part, sums[level][lane].tolist(), sums.get(part.path), labelled))
+    connectives = [assemble_part(diagnosis, part.path, sums) for part in parts]
     return RuleReport(
         name=name,
         text=text,
@@ -74,7 +80,7 @@ def _rule(
         satisfied=_share(satisfied, samples),
         undecided=_share(undecided, samples),
         cost=_share(cost, samples - infinite),
-        connectives=tuple(connectives),
+        connectives=tuple(part for part in connectives if part is not None),
     )
 
 

@@ -142,7 +142,7 @@ def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Fin
     for part in after.choices:
         if part.path in parts and part.total and parts[part.path].total:
             where = whose.format(units=part.counted)
-            judged = _judge_implication if part.antecedent is not None else _judge_branches
+            judged = judge_implication if part.antecedent is not None else _judge_branches
             finding = judged(parts[part.path], part, where)
             if finding is not None:
                 found.append(finding)
@@ -158,7 +158,7 @@ def _judge_whole(before: RuleReport, after: RuleReport, where: str) -> Finding:
     return Finding(kind, sentence, after.name)
 
 
-def _judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:
+def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:
     """Was it the antecedent that went, or the consequent that came?
 
     Fractions of the units: ``a`` antecedent true, ``q`` consequent true, ``v`` violated (the antecedent without the

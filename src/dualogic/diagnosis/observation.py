@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from dualogic.compile.binding import Bound
-from dualogic.compile.evaluate import autocast_off, decide
+from dualogic.compile.evaluate import autocast_off, decide, take_extreme
 from dualogic.compile.instructions import Registers
 from dualogic.compile.plan import Plan
-from dualogic.compile.tree import Branch, JunctionBranch, Level, QuantifierBranch
+from dualogic.compile.tree import Branch, Combine, JunctionBranch, Level, QuantifierBranch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,14 +46,15 @@ class Observed:
 
 
 class _Recorder:
-    """Plain logic that remembers what it joined."""
+    """Plain logic, or another way to join operands, that remembers what it joined."""
 
-    def __init__(self) -> None:
+    def __init__(self, join: Combine = decide) -> None:
         self.seen: dict[int, Seen] = {}
+        self._join = join
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         self.seen[level.number] = Seen(level, values, mask, extent)
-        return decide(level, values, mask, extent)
+        return self._join(level, values, mask, extent)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,11 +95,34 @@ def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset
         if lead > 0:
             strict = _Recorder()
             decided = plan.fold(_decide_literals(registers, plan.evaluate(bound, tol, -lead)), strict)
+    return Observation(holds, decided, _collect(plan, bound, (plain.seen, strict.seen), wanted))
+
+
+def observe_costs(plan: Plan, bound: Bound, wanted: frozenset[str]) -> tuple[Tensor, dict[int, Observed]]:
+    """The costs of rules at the optimal duals, ``(batch, rules)``, and of the operands of their connectives, differentiably.
+
+    Args:
+        plan: of mode ``"probability"`` or ``"log"``.
+        bound: the tensors.
+        wanted: the paths of connectives to keep; with each path, those of its parents.
+
+    Returns:
+        The costs, and the wanted connectives by level number, where ``holds`` is the cost of each operand.
+    """
+    recorder = _Recorder(take_extreme)
+    with autocast_off(bound.device):
+        costs = plan.fold(plan.evaluate(bound), recorder)
+    return costs, _collect(plan, bound, (recorder.seen, recorder.seen), wanted)
+
+
+def _collect(
+    plan: Plan, bound: Bound, seen: tuple[dict[int, Seen], dict[int, Seen]], wanted: frozenset[str]
+) -> dict[int, Observed]:
     levels: dict[int, Observed] = {}
     for branch, places in plan.roots:
         exists = torch.ones(bound.batch, len(places), dtype=torch.bool, device=bound.device)
-        _descend(branch, exists, (plain.seen, strict.seen), wanted, levels)
-    return Observation(holds, decided, levels)
+        _descend(branch, exists, seen, wanted, levels)
+    return levels
 
 
 def _decide_literals(plain: Registers, eased: Registers) -> Registers:

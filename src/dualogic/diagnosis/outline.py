@@ -34,6 +34,7 @@ class Connective:
         operands: the texts of its operands.
         antecedent: that of an implication.
         counted: ``"samples"``, or ``"entries"`` below a quantifier.
+        consequent: that of an implication.
     """
 
     path: str
@@ -42,6 +43,7 @@ class Connective:
     operands: tuple[str, ...]
     antecedent: Formula | None
     counted: str
+    consequent: Formula | None = None
 
 
 def outline(name: str, formula: Formula) -> list[Connective]:
@@ -67,6 +69,7 @@ def outline(name: str, formula: Formula) -> list[Connective]:
 def _descend(node: Formula, positive: bool, path: str, counted: str, found: list[Connective]) -> None:
     node, positive = _strip(node, positive)
     antecedent: Formula | None = None
+    consequent: Formula | None = None
     below = True
     operands: list[tuple[Formula, bool]]
     if isinstance(node, Quantifier):
@@ -79,7 +82,7 @@ def _descend(node: Formula, positive: bool, path: str, counted: str, found: list
         operands = [(operand, positive) for operand in node.operands]
     elif isinstance(node, Implication):
         kind = "implies" if positive else "and"
-        antecedent = node.antecedent if positive else None
+        antecedent, consequent = (node.antecedent, node.consequent) if positive else (None, None)
         operands = [(node.antecedent, not positive), (node.consequent, positive)]
     elif isinstance(node, Equivalence):
         sides = [(node.left, node.right), (node.right, node.left)]
@@ -94,7 +97,7 @@ def _descend(node: Formula, positive: bool, path: str, counted: str, found: list
         below, kind = False, "and" if normal.operation == "&" else "or"
         operands = [(operand, True) for operand in normal.operands]
     texts = tuple(to_text(*operand) for operand in operands)
-    found.append(Connective(path, kind, to_text(node, positive), texts, antecedent, counted))
+    found.append(Connective(path, kind, to_text(node, positive), texts, antecedent, counted, consequent))
     if kind == "and" and below:
         for position, (operand, sign) in enumerate(operands):
             _descend(operand, sign, f"{path}/{position}", counted, found)

@@ -18,16 +18,21 @@ class Tally:
     """Sums of columns, by key, in total and for each label.
 
     Sums are float64: counts stay exact up to 2^53.
+
+    Args:
+        waiting: bring each sum to the host; otherwise those without labels stay on their device, and nothing waits for it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: bool = True) -> None:
+        self._waiting = waiting
         self.total: dict[Hashable, Tensor] = {}
         self.by_label: dict[int, dict[Hashable, Tensor]] = {}
 
     def add(self, key: Hashable, columns: Tensor, labels: Tensor | None) -> None:
         """Add columns ``(batch, ...)``; ``labels`` ``(batch,)`` below 0 count in the total alone."""
         columns = columns.double()
-        _accumulate(self.total, key, columns.sum(0).cpu())
+        total = columns.sum(0)
+        _accumulate(self.total, key, total.cpu() if self._waiting else total)
         if labels is None or not len(labels):
             return
         found, place = labels.unique(return_inverse=True)

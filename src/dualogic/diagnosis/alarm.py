@@ -1,0 +1,77 @@
+"""What a monitor can say about a rule in training, and what to try."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dualogic.diagnosis import verdict
+
+SWITCHED_OFF = verdict.SWITCHED_OFF
+TAKEN_OVER = verdict.TAKEN_OVER
+FROZEN = verdict.FROZEN
+BOTH_WAYS = verdict.BOTH_WAYS
+LOCKED_IN = "weights locked in on one branch"
+NO_GRADIENT = "no gradient from the rule"
+AT_FLOOR = "delta at its floor"
+KINDS = (SWITCHED_OFF, NO_GRADIENT, TAKEN_OVER, LOCKED_IN, FROZEN, BOTH_WAYS, AT_FLOOR)
+"""The most serious first."""
+
+WARNING, INFO = "warning", "info"
+
+ADVICE = {
+    SWITCHED_OFF: (
+        "take the antecedent as evidence, which the rule reads and does not teach: dl.methods.Dual() with its defaults, or "
+        "Dual(evidence=True); class_cost='log', because 1 - p has no gradient where the consequent's probability is near 0; "
+        "the rule from the first epoch on, with a dual step between 0.05 and 0.5. If the antecedent is rightly never true, give "
+        "the monitor the labels of its symbols"
+    ),
+    NO_GRADIENT: (
+        "check that the tensors of the consequent require a gradient and were not detached; an antecedent that is evidence gets "
+        "none. At equal weights opposite linear costs cancel, as in (s == 0) | (s == 1): use method='dual' with a step of 0.2 or "
+        "more, so that the first dual steps break the tie"
+    ),
+    TAKEN_OVER: (
+        "a smaller dual step, a warm-up (Dual(warmup=...)) or Dual(rule='exponentiated'), which can reverse a decision; then "
+        "compare with a model trained without the rule (dl.diagnose), because one branch may rightly hold everywhere"
+    ),
+    LOCKED_IN: (
+        "Dual(rule='exponentiated'), which takes 25 visits to reverse a weight of 0.98 where the softmax rule takes about 200; a "
+        "smaller dual step; logic.reset_() to begin anew with equal weights"
+    ),
+    FROZEN: (
+        "a larger dual step: weights decided where their logits moved by 0.3 to 1 a visit, which is the step times the costs' "
+        "difference; or more visits of each sample"
+    ),
+    BOTH_WAYS: "take the antecedent as evidence (Dual(evidence=True)), if it was right before",
+    AT_FLOOR: (
+        "nothing, if the rule is rightly met. If the task suffers: a larger floor or a spread (Dual(floor=2), Dual(spread=1)), "
+        "or a smaller weight=, because delta multiplies the rule's gradient by about 1/delta"
+    ),
+}
+"""What to try, from the measurements in docs/soft-rules.md, results/study and the notes on the paper."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Alarm:
+    """One finding of a monitor.
+
+    Attributes:
+        kind: one of :data:`KINDS`.
+        rule: the name of the rule.
+        path: the connective that it is about, as in ``LogicLoss.weights``; the rule's name if it is about the whole.
+        severity: ``"warning"``, or ``"info"`` for what is seldom a problem.
+        message: what was measured.
+        advice: what to try.
+        step: the training call of the look that raised it.
+    """
+
+    kind: str
+    rule: str
+    path: str
+    severity: str
+    message: str
+    advice: str
+    step: int = 0
+
+    def __str__(self) -> str:
+        return f"rule {self.rule!r}, {self.kind}: {self.message}. To try: {self.advice}."

@@ -1,0 +1,350 @@
+"""Tells, during training, that a rule is being satisfied by a shortcut."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import warnings
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.binding import Bound
+from dualogic.compile.plan import compile_rules
+from dualogic.diagnosis.accumulator import Diagnosis
+from dualogic.diagnosis.alarm import INFO, KINDS, Alarm
+from dualogic.diagnosis.assemble import assemble_rules, owner
+from dualogic.diagnosis.expectation import check_truths
+from dualogic.diagnosis.outline import Connective
+from dualogic.diagnosis.pull import measure_pull
+from dualogic.diagnosis.tally import Tally
+from dualogic.diagnosis.watch import watch
+from dualogic.diagnosis.window import HISTORY, Window
+from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolError
+from dualogic.formula.shape import as_int
+from dualogic.logic_loss import LogicLoss
+
+PATIENCE = 3
+"""Looks in a row that must agree before an alarm is raised, or cleared."""
+MOST_RULES = 8
+"""Rules whose gradients are taken at one look; more take turns."""
+
+Sums = dict[Hashable, Tensor]
+
+
+class Monitor:
+    """Watches a :class:`~dualogic.LogicLoss` in training and warns of rules that are satisfied by a shortcut.
+
+    At every ``every``-th training call of the loss it looks at the batch that the loss saw: which branches hold, what the duals
+    weigh, and where the rule's gradient goes. The network is not computed again, and training is not changed. What it says, and
+    from when on, is listed in ``docs/monitor.md``. Each alarm is given once, as a :class:`~dualogic.errors.ShortcutWarning`,
+    until it has cleared.
+
+    On a CUDA device a look's numbers travel to the host in the background and are judged when they have arrived. Calls in
+    ``eval()``, without gradients, in ``logic.frozen()``, or while a graph is captured or compiled, are not looked at; there, call
+    :meth:`look`. With several processes each looks at its own part of the batches. Rows of a sharded table are not fetched, so
+    weights and gradients are then left out.
+
+    Args:
+        logic: the loss.
+        every: how many training calls make one look. Choose it so that training has fifty looks at least.
+        tol: see :meth:`dualogic.Formula.satisfied`.
+        lead: see :meth:`dualogic.Formula.satisfied`.
+        labels: true values of symbols for all training samples, by name, each ``(num_samples, ...)``; see
+            :meth:`~dualogic.diagnosis.Diagnosis.update`. They tell a rightly false antecedent from one that was switched off.
+        on_finding: called with each new :class:`~dualogic.diagnosis.alarm.Alarm`.
+        warn: give Python warnings.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> s = dl.var("s")
+        >>> logic = dl.LogicLoss((s == 0) | (s == 1), method="uniform")
+        >>> monitor = dl.Monitor(logic, every=1, warn=False)
+        >>> for _ in range(5):
+        ...     _ = logic(s=torch.rand(8, requires_grad=True))
+        >>> [(finding.kind, finding.rule) for finding in monitor.findings]
+        [('no gradient from the rule', 'rule')]
+    """
+
+    def __init__(
+        self,
+        logic: LogicLoss,
+        every: int = 100,
+        *,
+        tol: float = 0.0,
+        lead: float = 0.0,
+        labels: Mapping[str, Any] | None = None,
+        on_finding: Callable[[Alarm], object] | None = None,
+        warn: bool = True,
+    ) -> None:
+        if not isinstance(logic, LogicLoss):
+            raise OptionError(f"a monitor watches a LogicLoss, as in dl.Monitor(logic); got {type(logic).__name__}")
+        number = as_int(every)
+        if number is None or number < 1:
+            raise OptionError(f"every counts training calls and must be a number of at least 1; got {every!r}")
+        self.logic = logic
+        self.every = number
+        self._on_finding, self._warn = on_finding, warn
+        self._diagnosis = Diagnosis(logic, tol=tol, lead=lead, worst=0)
+        self._plan = compile_rules(logic.rules.items(), "log")
+        self._parts: dict[str, list[Connective]] = {name: [] for name in logic.rules}
+        for found in self._diagnosis._outline.values():
+            self._parts[owner(found.path, self._parts)].append(found)
+        self._labels = self._check_labels(labels)
+        self._window = Window()
+        self._calls = 0
+        self._turn = 0
+        self._task: Tensor | None = None
+        self._streaks: dict[tuple[str, str], int] = {}
+        self._active: dict[tuple[str, str], Alarm] = {}
+        self._history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
+        self._travelling: deque[_Look] = deque()
+        self._handle = logic.register_forward_hook(_Hook(self), with_kwargs=True)
+
+    # ------------------------------------------------------------------ what it found
+
+    @property
+    def findings(self) -> tuple[Alarm, ...]:
+        """What is wrong now, the most serious first."""
+        self.wait()
+        return tuple(sorted(self._active.values(), key=lambda alarm: KINDS.index(alarm.kind)))
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One entry for each look: the step, what was measured of each rule, and the kinds of the alarms that were on."""
+        self.wait()
+        return list(self._history)
+
+    def wait(self) -> None:
+        """Wait for the numbers of all looks so far, and judge them."""
+        while self._travelling:
+            self._judge(self._travelling.popleft().arrive())
+
+    # ------------------------------------------------------------------ looking
+
+    def task_loss(self, loss: Tensor) -> None:
+        """Tell the task's own loss, which is read at the next look only; with it, a ``delta`` at its floor can be judged."""
+        self._task = loss.detach()
+
+    def look(self, index: Any = None, *, where: Tensor | None = None, **tensors: Tensor) -> None:
+        """Look at a batch now: for loops that are compiled or captured as a graph.
+
+        Args:
+            index: as for the loss.
+            where: as for the loss.
+            tensors: as for the loss. If some require a gradient, the others are taken to be given and not taught.
+        """
+        missing = [name for name in self._plan.symbols if name not in tensors]
+        if missing:
+            raise StateError(
+                f"look() needs the same tensors as the loss; no tensor was given for {', '.join(map(repr, missing))}"
+            )
+        self._calls += 1
+        self._take(index, where, tensors)
+
+    def _see(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        """After each call of the loss."""
+        logic = self.logic
+        if not (logic.training and torch.is_grad_enabled()) or logic._run.frozen:
+            return
+        self._calls += 1
+        if self._travelling and self._travelling[0].arrived():
+            self._judge(self._travelling.popleft().arrive())
+        if (self._calls - 1) % self.every:
+            return
+        if logic._table.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            return
+        index = args[0] if args else options.get("index")
+        self._take(index, options.get("where"), {name: options[name] for name in self._plan.symbols})
+
+    def _take(self, index: Any, where: Tensor | None, tensors: Mapping[str, Any]) -> None:
+        tensors = {name: torch.as_tensor(tensors[name]) for name in self._plan.symbols}
+        taught = frozenset(name for name, tensor in tensors.items() if tensor.requires_grad)
+        taught = taught or frozenset(name for name, tensor in tensors.items() if tensor.is_floating_point())
+        with torch.no_grad():
+            if where is not None:
+                chosen = torch.as_tensor(where, device=next(iter(tensors.values())).device).bool()
+                tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
+                index = None if index is None else torch.as_tensor(index, device=chosen.device)[chosen]
+            bound = self._plan.bind({name: tensor.detach() for name, tensor in tensors.items()}, False)
+            if not bound.batch:
+                return
+            sums, latest = self._measure(index, bound, taught)
+        self._travelling.append(_Look(self._calls, sums, latest))
+        if bound.device.type != "cuda":
+            self.wait()
+
+    def _measure(self, index: Any, bound: Bound, taught: frozenset[str]) -> tuple[Sums, Sums]:
+        logic, diagnosis = self.logic, self._diagnosis
+        rows = self._fetch(index, bound)
+        weights = {} if rows is None or not logic._program.width else logic._program.weights(rows)
+        truths = {}
+        if self._labels and index is not None:
+            chosen = torch.as_tensor(index, device="cpu")
+            truths = check_truths({name: values[chosen] for name, values in self._labels.items()}, self._plan.symbols, bound)
+        diagnosis.reset()
+        diagnosis._tally = Tally(waiting=False)
+        diagnosis._count(bound, None, None, truths, weights)
+        sums = dict(diagnosis._tally.total)
+        count = len(self._parts)
+        numbers = [number % count for number in range(self._turn, self._turn + min(MOST_RULES, count))]
+        self._turn = (self._turn + len(numbers)) % count
+        sums.update(measure_pull(logic, self._plan, self._parts, numbers, bound, rows, taught))
+        if self._task is not None:
+            sums["task"] = torch.stack([torch.ones_like(self._task), self._task]).double()
+            self._task = None
+        state = logic._state
+        batch = torch.full((), bound.batch, dtype=torch.float64, device=bound.device)
+        return sums, {"delta": state["delta"].double(), "steps": state["steps"].double(), "batch": batch}
+
+    def _fetch(self, index: Any, bound: Bound) -> Tensor | None:
+        """The stored dual variables of a batch; ``None`` if they cannot be had by this process alone."""
+        logic = self.logic
+        if logic._table.collective:
+            return None
+        at_once = bound.device.type == "cpu"
+        index = logic._check_index(index, bound.batch, at_once)
+        return logic._fetch(index, at_once)[0]
+
+    def _check_labels(self, labels: Mapping[str, Any] | None) -> dict[str, Tensor]:
+        if not labels:
+            return {}
+        samples = self.logic.num_samples
+        if samples is None:
+            raise OptionError("labels are for training samples with an index; this LogicLoss has num_samples=None")
+        tensors = {name: torch.as_tensor(values).cpu() for name, values in labels.items()}
+        for name, tensor in tensors.items():
+            if tensor.dim() == 0 or tensor.shape[0] != samples:
+                raise OptionError(
+                    f"the labels of {name!r} must be one for each of {samples} training samples; got shape {tuple(tensor.shape)}"
+                )
+            if name not in self._plan.symbols:
+                known = ", ".join(map(repr, self._plan.symbols))
+                raise SymbolError(f"labels names {name!r}, but the symbols of the rules are {known}")
+        return tensors
+
+    # ------------------------------------------------------------------ judging
+
+    def _judge(self, look: _Look) -> None:
+        self._window.add(look.sums, look.latest)
+        found = {(alarm.kind, alarm.path): alarm for alarm in watch(self._diagnosis, self.logic, self._window)}
+        fresh = []
+        for key in {**self._streaks, **found}:
+            streak = self._streaks.get(key, 0)
+            # Counted up while it is found and down while it is not, from the side that it is on.
+            streak = min(streak + 1, PATIENCE) if key in found else streak - 1 if key in self._active else 0
+            self._streaks[key] = streak
+            if key in found and streak >= PATIENCE:
+                alarm = dataclasses.replace(found[key], step=look.step)
+                worse = key not in self._active or (self._active[key].severity == INFO and alarm.severity != INFO)
+                if worse:
+                    fresh.append(alarm)
+                self._active[key] = alarm if worse else dataclasses.replace(alarm, step=self._active[key].step)
+            elif streak <= 0:
+                self._active.pop(key, None)
+                del self._streaks[key]
+        self._history.append(self._describe(look))
+        for alarm in fresh:
+            if self._on_finding is not None:
+                self._on_finding(alarm)
+            if self._warn and alarm.severity != INFO:
+                warnings.warn(str(alarm), ShortcutWarning, stacklevel=2)
+
+    def _describe(self, look: _Look) -> dict[str, Any]:
+        entry: dict[str, Any] = {"step": look.step, "findings": sorted({kind for kind, _ in self._active})}
+        for number, (name, rule) in enumerate(assemble_rules(self._diagnosis, look.sums).items()):
+            numbers: dict[str, Any] = {"satisfied": rule.satisfied, "cost": rule.cost}
+            numbers["delta"] = float(look.latest["delta"][number])
+            if rule.antecedent is not None:
+                numbers["antecedent"] = rule.antecedent.holds
+            for part in rule.choices:
+                numbers[part.path] = {operand.text: operand.holds for operand in part.operands}
+                if ("pull", part.path) in look.sums:
+                    numbers[f"{part.path}/pull"] = look.sums["pull", part.path][:2].tolist()
+            entry[name] = numbers
+        return entry
+
+    # ------------------------------------------------------------------ keeping
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs to go on as if it had not stopped."""
+        self.wait()
+        return {
+            "rules": {name: str(formula) for name, formula in self.logic.rules.items()},
+            "calls": self._calls,
+            "turn": self._turn,
+            "window": self._window.state_dict(),
+            "streaks": dict(self._streaks),
+            "active": [dataclasses.asdict(alarm) for alarm in self._active.values()],
+            "history": list(self._history),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave."""
+        rules = {name: str(formula) for name, formula in self.logic.rules.items()}
+        if state["rules"] != rules:
+            raise StateError(f"the state of a monitor is of other rules: {state['rules']}; this one watches {rules}")
+        self._travelling.clear()
+        self._calls, self._turn = state["calls"], state["turn"]
+        self._window.load_state_dict(state["window"])
+        self._streaks = dict(state["streaks"])
+        alarms = [Alarm(**each) for each in state["active"]]
+        self._active = {(alarm.kind, alarm.path): alarm for alarm in alarms}
+        self._history = deque(state["history"], maxlen=HISTORY)
+
+    def remove(self) -> None:
+        """Stop watching; what was found stays."""
+        self.wait()
+        self._handle.remove()
+
+
+class _Hook:
+    """What a loss calls after forward. A copy of the loss is not watched, and neither is one that was pickled."""
+
+    def __init__(self, monitor: Monitor | None = None) -> None:
+        self._monitor = monitor
+
+    def __call__(self, logic: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
+        if self._monitor is not None and not torch.compiler.is_compiling():
+            self._monitor._see(args, options)
+
+    def __reduce__(self) -> tuple[type[_Hook], tuple[()]]:
+        return _Hook, ()
+
+
+class _Look:
+    """The numbers of one look, on their way to the host; one copy for all."""
+
+    def __init__(self, step: int, sums: Sums, latest: Sums) -> None:
+        self.step = step
+        self._keys = [list(sums), list(latest)]
+        tensors = [*sums.values(), *latest.values()]
+        self._shapes = [tensor.shape for tensor in tensors]
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        self._arrived: Any = None
+        self._flat = flat
+        if flat.is_cuda:
+            self._flat = torch.empty_like(flat, device="cpu", pin_memory=True)
+            self._flat.copy_(flat, non_blocking=True)
+            self._arrived = torch.cuda.Event()
+            self._arrived.record()
+        self.sums: Sums = {}
+        self.latest: Sums = {}
+
+    def arrived(self) -> bool:
+        """Whether the numbers can be read without waiting."""
+        return self._arrived is None or bool(self._arrived.query())
+
+    def arrive(self) -> _Look:
+        """Wait for the numbers."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        parts = self._flat.cpu().split([shape.numel() for shape in self._shapes])
+        whole = [part.reshape(shape) for part, shape in zip(parts, self._shapes)]
+        keys = itertools.chain(*self._keys)
+        found = dict(zip(keys, whole))
+        self.sums, self.latest = ({key: found[key] for key in side} for side in self._keys)
+        return self

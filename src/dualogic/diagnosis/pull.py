@@ -1,0 +1,114 @@
+"""Where a rule's gradient goes: how much a step along it lowers the cost of each side of an implication."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.binding import Bound
+from dualogic.compile.evaluate import autocast_off
+from dualogic.compile.plan import Plan
+from dualogic.diagnosis.observation import Observed, observe_costs
+from dualogic.diagnosis.outline import CHOICES, Connective
+from dualogic.logic_loss import LogicLoss
+
+
+def measure_pull(
+    logic: LogicLoss,
+    plan: Plan,
+    parts: Mapping[str, Sequence[Connective]],
+    numbers: Iterable[int],
+    bound: Bound,
+    rows: Tensor | None,
+    taught: frozenset[str],
+) -> dict[Hashable, Tensor]:
+    """Sums over a batch that say what the rules teach; nothing waits for the device.
+
+    The loss of a rule has a gradient ``G`` with respect to the bound tensors. A step against it lowers the cost ``c`` of a
+    branch, at the optimal duals below it, by ``<G, grad c>`` for each sample: the rule's *pull* on that branch. The network is
+    not computed again.
+
+    Args:
+        logic: the loss.
+        plan: its rules in mode ``"log"``, so that a class that is far from true can still be pulled.
+        parts: the outline of each rule.
+        numbers: the positions of the rules whose gradient is taken.
+        bound: what forward saw, detached.
+        rows: the stored dual variables of the batch; ``None`` leaves gradients out.
+        taught: names of the tensors that require a gradient.
+
+    Returns:
+        By ``("nearest", path)``, for each ``or``: units, and for each operand those in which it costs least. By ``("gradient",
+        rule)``: the sums of ``|G|`` and of the gradient of the cost at the optimal duals. By ``("pull", path)``, for each
+        implication whose consequent can be taught: the pull away from the antecedent, the pull towards the consequent, the
+        samples, the first's share of both, and whether there was any (so that a mean of shares can be taken).
+    """
+    leaves = {
+        name: value.detach().requires_grad_(True) if name in taught else value.detach() for name, value in bound.tensors.items()
+    }
+    bound = dataclasses.replace(bound, tensors=leaves)
+    wanted = frozenset(part.path for found in parts.values() for part in found)
+    with torch.enable_grad():
+        costs, levels = observe_costs(plan, bound, wanted)
+        operands = {path: (level, lane) for level in levels.values() for lane, path in enumerate(level.level.paths)}
+        choices = [part for found in parts.values() for part in found if part.kind in CHOICES and part.path in operands]
+        sums: dict[Hashable, Tensor] = {
+            ("nearest", part.path): _count_nearest(*operands[part.path]) for part in choices if part.kind == "or"
+        }
+        if rows is None:
+            return sums
+        with autocast_off(bound.device):
+            losses, _ = logic._program.losses(rows, logic._state, logic._program.evaluate(bound))
+        wrt = [leaves[name] for name in sorted(taught)]
+        for number in numbers:
+            name = plan.names[number]
+            pull = _gradient(losses[:, number], wrt)
+            best = _gradient(costs[:, number], wrt)
+            sums["gradient", name] = torch.stack([_total(pull, bound), _total(best, bound)])
+            for part in parts[name]:
+                if part.consequent is not None and part.path in operands and not taught.isdisjoint(part.consequent.symbols):
+                    level, lane = operands[part.path]
+                    sides = [_gradient(_side(level, lane, side), wrt) for side in range(2)]
+                    away, towards = (_along(pull, side, bound) for side in sides)
+                    some = away + towards > 0
+                    share = torch.where(some, away / torch.where(some, away + towards, 1.0), 0.0)
+                    size = torch.full_like(away, bound.batch)
+                    sums["pull", part.path] = torch.stack([away, towards, size, share, some.double()])
+    return sums
+
+
+Gradients = Sequence["Tensor | None"]
+
+
+def _gradient(values: Tensor, wrt: list[Tensor]) -> Gradients:
+    finite = torch.where(torch.isfinite(values), values, 0.0).sum()
+    if not finite.requires_grad:
+        return [None] * len(wrt)
+    return torch.autograd.grad(finite, wrt, retain_graph=True, allow_unused=True)
+
+
+def _side(level: Observed, lane: int, side: int) -> Tensor:
+    return torch.where(level.exists[:, lane], level.holds[:, lane, :, side], 0.0)
+
+
+def _total(gradients: Gradients, bound: Bound) -> Tensor:
+    found = [each.abs().sum().double() for each in gradients if each is not None]
+    return torch.stack(found).sum() if found else torch.zeros((), dtype=torch.float64, device=bound.device)
+
+
+def _along(pull: Gradients, side: Gradients, bound: Bound) -> Tensor:
+    """``sum over samples of max(<G, grad c>, 0)``."""
+    both = [(first * second).flatten(1).sum(1) for first, second in zip(pull, side) if first is not None and second is not None]
+    if not both:
+        return torch.zeros((), dtype=torch.float64, device=bound.device)
+    return torch.stack(both).sum(0).clamp_min(0.0).sum().double()
+
+
+def _count_nearest(level: Observed, lane: int) -> Tensor:
+    values, exists = level.holds[:, lane].detach(), level.exists[:, lane]
+    least = values == values.amin(-1, keepdim=True)
+    alone = least & (least.sum(-1, keepdim=True) == 1) & exists.unsqueeze(-1)
+    return torch.cat([exists.sum().unsqueeze(0), alone.sum((0, 1))]).double()

@@ -1,0 +1,192 @@
+"""What the looks of a monitor say: alarms, with the numbers behind them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+
+from dualogic.diagnosis.accumulator import Diagnosis
+from dualogic.diagnosis.alarm import (
+    ADVICE,
+    AT_FLOOR,
+    BOTH_WAYS,
+    FROZEN,
+    INFO,
+    LOCKED_IN,
+    NO_GRADIENT,
+    SWITCHED_OFF,
+    TAKEN_OVER,
+    WARNING,
+    Alarm,
+)
+from dualogic.diagnosis.assemble import assemble_part, assemble_rules
+from dualogic.diagnosis.comparison import judge_implication
+from dualogic.diagnosis.report import ConnectiveReport, RuleReport
+from dualogic.diagnosis.verdict import EVERY, HALF, MUCH_VIOLATED, NEVER, SELDOM, UNIFORM, percent
+from dualogic.diagnosis.window import Window
+from dualogic.logic_loss import LogicLoss
+from dualogic.methods.distributional import DistributionalMethod
+
+SETTLED = 10
+"""Looks before anything but a missing gradient is judged."""
+LASTING = 35
+"""Looks before an antecedent that was never true can be called switched off."""
+DENIAL = 0.95
+"""A rule that spends more of its pull than this on making its antecedent less true teaches nothing else."""
+STILL = 0.25
+"""A late pull of at least this fraction of the one at the start has not faded: the rule still works against something."""
+FEW = 5
+"""Violations that must have been seen to be counted on."""
+SIGNIFICANT = 4.0
+"""Standard errors by which an antecedent's rate must have fallen."""
+VISITS = 5
+"""Visits of each sample before its weights are expected to have moved."""
+ZERO = 1e-6
+"""A rule's gradient below this fraction of the one at the optimal duals is none."""
+RISEN = 1.1
+"""A task's loss this many times its lowest running mean has risen."""
+
+
+def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Alarm]:
+    """Everything that the looks so far give reason to say, whether it was said before or not.
+
+    Args:
+        diagnosis: of the loss; says what the sums mean.
+        logic: the loss.
+        window: what was seen.
+    """
+    now, start = (assemble_rules(diagnosis, sums) for sums in (window.recent, window.start))
+    for number, (name, rule) in enumerate(now.items()):
+        if rule.satisfied is None:
+            continue
+        for part in rule.choices:
+            if part.antecedent is not None and part.antecedent.holds is not None:
+                window.raise_peak(part.path, part.antecedent.holds, (diagnosis._places[part.path][0], (part.path, "labels")))
+        yield from _find_missing_gradient(rule, window)
+        if window.looks < SETTLED:
+            continue
+        for part in rule.choices:
+            if part.path in start[name].by_path and part.total:
+                judged = _watch_branches if part.antecedent is None else _watch_implication
+                yield from judged(rule, part, start[name].by_path[part.path], window, diagnosis)
+                yield from _watch_weights(rule, part, logic, window)
+        yield from _watch_delta(rule, number, logic, window)
+
+
+def _alarm(kind: str, rule: RuleReport, path: str, message: str, severity: str = WARNING) -> Alarm:
+    return Alarm(kind, rule.name, path, severity, message, ADVICE[kind])
+
+
+def _find_missing_gradient(rule: RuleReport, window: Window) -> Iterator[Alarm]:
+    sums = window.recent.get(("gradient", rule.name))
+    if sums is None or (rule.violated or 0.0) <= NEVER:
+        return
+    here, best = sums.tolist()
+    if best > 0 and here <= ZERO * best:
+        found = f"violated on {percent(rule.violated)} of the samples, and its loss has no gradient with respect to any tensor"
+        yield _alarm(NO_GRADIENT, rule, rule.name, found)
+
+
+def _watch_implication(
+    rule: RuleReport, part: ConnectiveReport, start: ConnectiveReport, window: Window, diagnosis: Diagnosis
+) -> Iterator[Alarm]:
+    antecedent = part.antecedent
+    assert antecedent is not None
+    labelled = antecedent.expected is not None
+    if labelled and ((antecedent.expected or 0.0) < NEVER or (antecedent.read or 0.0) >= HALF):
+        return  # by its labels the antecedent is rightly never true, or is still read
+    share = None if ("pull", part.path) not in window.recent else window.ratio(("pull", part.path), 3, 4) or 0.0
+    if share is None and ("gradient", rule.name) in window.recent and not labelled:
+        return  # the consequent is given, so a rule that excludes its antecedent does what it should
+    holds, violated = antecedent.holds or 0.0, (antecedent.holds or 0.0) - (antecedent.applied or 0.0)
+    consequent = (start.operands[1].holds or 0.0, part.operands[1].holds or 0.0)
+    if share is not None and share >= DENIAL and consequent[1] - consequent[0] <= NEVER:
+        before, after = window.ratio(("pull", part.path), 0, 2, start=True) or 0.0, statistics.fmean(window.pulls[part.path])
+        facts = (
+            f"{percent(share)} of the rule's pull makes the antecedent {antecedent.text} less true (true for {percent(holds)} of "
+            f"the {part.counted}), and the consequent {part.operands[1].text} has not gained ({percent(consequent[0])} at the "
+            f"start, {percent(consequent[1])} now)"
+        )
+        if violated >= NEVER and violated * part.total >= FEW:
+            message = f"{facts}; it is violated on {percent(violated)} and answers by arguing the antecedent away"
+            yield _alarm(SWITCHED_OFF, rule, part.path, message)
+            return
+        if window.counts["pull", part.path] >= LASTING and after >= STILL * before > 0:
+            message = (
+                f"{facts}; the pull is still {after / before:.2g} times the one at the start, so something else works for it"
+            )
+            yield _alarm(SWITCHED_OFF, rule, part.path, message)
+            return
+    rate, sums = window.peaks.get(part.path, (0.0, {}))
+    peak = assemble_part(diagnosis, part.path, sums)
+    if peak is None or not _has_fallen(rate, peak.total, holds, part.total):
+        return
+    finding = judge_implication(peak, part, part.counted)
+    if finding is None:
+        return
+    if finding.kind == SWITCHED_OFF and (share is None or share >= HALF or labelled):
+        yield _alarm(SWITCHED_OFF, rule, part.path, f"at its peak and now: {finding.sentence}")
+    elif finding.kind == BOTH_WAYS and (share is None or share >= SELDOM):
+        yield _alarm(BOTH_WAYS, rule, part.path, f"at its peak and now: {finding.sentence}", INFO)
+
+
+def _has_fallen(before: float, count_before: int, after: float, count_after: int) -> bool:
+    """To less than half, and by more than chance."""
+    if before < NEVER or after >= HALF * before or not count_before or not count_after:
+        return False
+    error = math.sqrt(before * (1.0 - before) / count_before + after * (1.0 - after) / count_after)
+    return before - after > SIGNIFICANT * error
+
+
+def _watch_branches(
+    rule: RuleReport, part: ConnectiveReport, start: ConnectiveReport, window: Window, diagnosis: Diagnosis
+) -> Iterator[Alarm]:
+    for position, operand in enumerate(part.operands, start=1):
+        key = ("nearest", part.path)
+        before, after = window.ratio(key, position, 0, start=True), window.ratio(key, position, 0)
+        if before is not None and after is not None and after > EVERY and before < 1.0 - MUCH_VIOLATED:
+            message = (
+                f"the branch {operand.text} is the nearest one for {percent(after)} of the {part.counted}, {percent(before)} at "
+                f"the start: it took over"
+            )
+            yield _alarm(TAKEN_OVER, rule, part.path, message)
+
+
+def _watch_weights(rule: RuleReport, part: ConnectiveReport, logic: LogicLoss, window: Window) -> Iterator[Alarm]:
+    if part.weights is None or part.weights.entropy is None:
+        return
+    steps, batch = float(window.latest["steps"]) - getattr(logic.method, "warmup", 0), float(window.latest["batch"])
+    visits = steps * batch / logic.num_samples if logic.num_samples else steps
+    if visits < VISITS:
+        return
+    heaviest = max(part.operands, key=lambda operand: operand.weight or 0.0)
+    if part.weights.entropy > UNIFORM and (rule.violated or 0.0) > MUCH_VIOLATED:
+        message = (
+            f"violated on {percent(rule.violated)} of the samples, and the weights of {part.text} are still equal after "
+            f"{visits:.0f} visits of each sample (entropy {part.weights.entropy:.4f} of 1)"
+        )
+        yield _alarm(FROZEN, rule, part.path, message, WARNING if getattr(logic.method, "step", 1.0) else INFO)
+    elif (heaviest.weight or 0.0) > EVERY and (rule.violated or 0.0) > NEVER:
+        message = (
+            f"violated on {percent(rule.violated)} of the samples, while the branch {heaviest.text} has a mean weight of "
+            f"{heaviest.weight:.3f}: the other branches get no gradient"
+        )
+        yield _alarm(LOCKED_IN, rule, part.path, message)
+
+
+def _watch_delta(rule: RuleReport, number: int, logic: LogicLoss, window: Window) -> Iterator[Alarm]:
+    method = logic.method
+    if not isinstance(method, DistributionalMethod):
+        return
+    spread = method.spread if isinstance(method.spread, float) else dict(method.spread).get(rule.name, 0.0)
+    delta = float(window.latest["delta"][number])
+    if spread >= method.floor or delta > method.floor * (1.0 + 1e-3):
+        return  # at a spread of its own a rule that is met is left alone
+    message = f"delta is at its floor of {method.floor:g}, so the rule's gradient is multiplied by about {1 / method.floor:.3g}"
+    task = window.ratio("task", 1, 0)
+    if task is not None and window.lowest is not None and task > RISEN * window.lowest and window.lowest > 0:
+        message += f", and the task's loss has risen from {window.lowest:.3g} to {task:.3g}"
+        yield _alarm(AT_FLOOR, rule, rule.name, message, WARNING)
+    else:
+        yield _alarm(AT_FLOOR, rule, rule.name, f"{message}; the mean cost is {rule.cost or 0.0:.3g}", INFO)

@@ -1,0 +1,83 @@
+"""What a monitor remembers of its looks: the start, the recent past, and the time when an antecedent was most often true."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from torch import Tensor
+
+DECAY = 0.9
+"""What remains of the weight of a look at the next one; so the recent past is about ten looks."""
+START = 5
+"""The first looks, which are the reference."""
+LATE = 20
+"""Looks over which a late pull is averaged: it comes from few samples, those that resist."""
+HISTORY = 1000
+"""Looks that are kept in ``Monitor.history``."""
+
+Sums = dict[Hashable, Tensor]
+
+
+class Window:
+    """Sums over looks, by key; rates are made from sums, so that batches of different sizes and rare events count rightly.
+
+    Attributes:
+        looks: how many there were.
+        start: the sums of the first :data:`START` looks.
+        recent: the sums of all looks, each weighted by :data:`DECAY` to the power of its age.
+        counts: how many looks had each key.
+        latest: of values that are no sums, such as ``delta``: the latest.
+        peaks: for each implication, ``recent`` when its antecedent was most often true.
+        pulls: for each implication, the pull per sample away from its antecedent at the latest :data:`LATE` looks.
+        lowest: of the task's loss: the smallest running mean.
+    """
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.start: Sums = {}
+        self.recent: Sums = {}
+        self.counts: dict[Hashable, int] = {}
+        self.latest: Sums = {}
+        self.peaks: dict[str, tuple[float, Sums]] = {}
+        self.pulls: dict[str, tuple[float, ...]] = {}
+        self.lowest: float | None = None
+
+    def add(self, sums: Mapping[Hashable, Tensor], latest: Mapping[Hashable, Tensor]) -> None:
+        """Take a look into account; all tensors are on the host."""
+        self.looks += 1
+        self.latest = dict(latest)
+        self.recent = {key: DECAY * value for key, value in self.recent.items()}
+        for key, value in sums.items():
+            self.counts[key] = self.counts.get(key, 0) + 1
+            self.recent[key] = self.recent[key] + value if key in self.recent else value
+            # A key that is not there at each look, because rules take turns, has its own first looks.
+            if self.counts[key] <= START:
+                self.start[key] = self.start[key] + value if key in self.start else value
+            if isinstance(key, tuple) and key[0] == "pull":
+                self.pulls[key[1]] = (*self.pulls.get(key[1], ())[1 - LATE :], float(value[0] / value[2]))
+        task = self.ratio("task", 1, 0)
+        if task is not None and self.looks >= START:
+            self.lowest = task if self.lowest is None else min(task, self.lowest)
+
+    def ratio(self, key: Hashable, part: int, whole: int, start: bool = False) -> float | None:
+        """One sum divided by another; ``None`` if there is nothing to divide."""
+        sums = (self.start if start else self.recent).get(key)
+        if sums is None or not sums[whole] > 0:
+            return None
+        return float(sums[part] / sums[whole])
+
+    def raise_peak(self, path: str, rate: float, keys: Iterable[Hashable]) -> None:
+        """Remember the recent sums under ``keys`` if the rate of ``path`` was never higher."""
+        if self.looks >= START and rate > self.peaks.get(path, (0.0, {}))[0]:
+            self.peaks[path] = (rate, {key: self.recent[key] for key in keys if key in self.recent})
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it, as plain values and tensors."""
+        return {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave."""
+        for name in vars(self):
+            value = state[name]
+            setattr(self, name, dict(value) if isinstance(value, Mapping) else value)

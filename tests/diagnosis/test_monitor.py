@@ -1,0 +1,316 @@
+"""When a monitor looks, what it says of small rules, and that it leaves training as it is."""
+
+import copy
+import pickle
+import warnings
+
+import pytest
+import torch
+
+import dualogic as dl
+from dualogic.diagnosis import alarm, window
+from dualogic.diagnosis import monitor as module
+
+s = dl.var("s", 4)
+EITHER = ((s == 0) | (s == 1)).all()
+f, g = dl.categorical("f", 3, input="logits"), dl.categorical("g", 3, input="logits")
+RULE = (g == 2) >> (f == 1)
+
+
+def kinds(monitor):
+    return [found.kind for found in monitor.findings]
+
+
+def train(logic, steps=40, samples=32, batch=16, rate=0.05, shape=(4,), seed=0):
+    """Free numbers in [0, 1] as a network, one row for each sample."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(samples, *shape, generator=generator).requires_grad_()
+    optimizer = torch.optim.Adam([logits], rate)
+    for _ in range(steps):
+        index = torch.randperm(samples, generator=generator)[:batch]
+        loss = logic(index, s=logits[index].sigmoid())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return logits.detach()
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_equal_weights_that_cancel_are_no_gradient():
+    logic = dl.LogicLoss(EITHER, num_samples=32, method="uniform")
+    monitor = dl.Monitor(logic, every=1)
+    with pytest.warns(dl.ShortcutWarning, match="violated on 100.0 % of the samples, and its loss has no gradient") as caught:
+        train(logic, steps=10)
+    assert len(caught) == 1
+    (found,) = monitor.findings
+    assert (found.kind, found.step) == (alarm.NO_GRADIENT, module.PATIENCE)
+    assert "method='dual'" in found.advice
+
+
+def test_a_tiny_step_leaves_weights_frozen_and_a_fair_one_does_not():
+    logic = dl.LogicLoss(EITHER, num_samples=32, method=dl.methods.Dual(step=1e-4))
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    train(logic)
+    assert alarm.FROZEN in kinds(monitor)
+    found = next(each for each in monitor.findings if each.kind == alarm.FROZEN)
+    assert found.path == "rule/0"
+    assert "visits of each sample" in found.message
+    logic = dl.LogicLoss(EITHER, num_samples=32)
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    train(logic, steps=100)
+    assert alarm.FROZEN not in kinds(monitor)
+    assert alarm.NO_GRADIENT not in kinds(monitor)
+
+
+def test_weights_that_were_never_meant_to_move_are_only_mentioned():
+    logic = dl.LogicLoss(EITHER, num_samples=32, method=dl.methods.Dual(step=0.0))
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    train(logic)
+    assert {found.severity for found in monitor.findings if found.kind == alarm.FROZEN} == {alarm.INFO}
+
+
+def test_one_branch_taking_over():
+    x = dl.var("x")
+    logic = dl.LogicLoss((x <= 0) | (x >= 1), method="hard")
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    for step in range(60):
+        spread = torch.linspace(0.05, 0.95, 16)
+        logic(x=(spread * max(0.0, 1 - step / 10)).requires_grad_())
+    assert alarm.TAKEN_OVER in kinds(monitor)
+    found = next(each for each in monitor.findings if each.kind == alarm.TAKEN_OVER)
+    assert found.message.startswith("the branch x <= 0 is the nearest one for ")
+
+
+def test_weights_locked_in_while_the_rule_is_broken():
+    logic = dl.LogicLoss(RULE, num_samples=8)
+    logic.load_state_dict({**logic.state_dict(), "table": torch.tensor([[9.0, -9.0]]).repeat(8, 1)})
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    index = torch.arange(8)
+    for _ in range(20):
+        logic(
+            index, f=torch.tensor([[9.0, 0.0, 0.0]]).repeat(8, 1).requires_grad_(), g=torch.tensor([[0.0, 0.0, 9.0]]).repeat(8, 1)
+        )
+        logic._table.values.copy_(torch.tensor([[9.0, -9.0]]))
+    assert alarm.LOCKED_IN in kinds(monitor)
+
+
+def test_a_floor_that_is_reached_is_a_problem_only_if_the_task_suffers():
+    for rising, severity in ((False, alarm.INFO), (True, alarm.WARNING)):
+        x = dl.var("x")
+        logic = dl.LogicLoss(x <= 1)
+        seen = []
+        monitor = dl.Monitor(logic, every=1, warn=False, on_finding=seen.append)
+        for step in range(30):
+            monitor.task_loss(torch.tensor(1.0 + rising * step))
+            logic(x=torch.zeros(4, requires_grad=True))
+        assert [(found.kind, found.severity) for found in monitor.findings] == [(alarm.AT_FLOOR, severity)]
+        assert ("the task's loss has risen" in monitor.findings[0].message) == rising
+        assert seen[-1].severity == severity
+
+
+def look_at(monitor, antecedent, consequent, looks, samples=200, taught=True):
+    """Looks at batches of which the first share has the antecedent and the second the consequent, both unsure."""
+    for _ in range(looks):
+        place = torch.arange(samples)
+        turned, upright = torch.zeros(samples, 3), torch.zeros(samples, 3)
+        turned[:, 0], upright[:, 0] = 1.0, 1.0
+        turned[place < antecedent * samples, 2] = 2.0
+        upright[place < consequent * samples, 1] = 2.0
+        monitor.look(place, f=upright.requires_grad_(taught), g=turned.requires_grad_())
+
+
+def test_an_antecedent_that_goes_is_switched_off_unless_the_rule_does_not_teach_it():
+    for method, expected in (("hard", [alarm.SWITCHED_OFF]), ("dual", [])):
+        logic = dl.LogicLoss(RULE, num_samples=200, method=method)
+        monitor = dl.Monitor(logic, warn=False)
+        look_at(monitor, 0.3, 0.0, 10)
+        look_at(monitor, 0.0, 0.0, 60)
+        assert [kind for kind in kinds(monitor) if kind == alarm.SWITCHED_OFF] == expected
+
+
+def test_with_labels_a_lost_antecedent_is_named_whoever_lost_it_and_a_rightly_false_one_never():
+    true = torch.where(torch.arange(200) < 60, 2, 0)
+    for labels, method, expected in ((true, "dual", True), (torch.zeros(200, dtype=torch.long), "hard", False)):
+        logic = dl.LogicLoss(RULE, num_samples=200, method=method)
+        monitor = dl.Monitor(logic, warn=False, labels={"g": labels})
+        look_at(monitor, 0.3, 0.0, 10)
+        look_at(monitor, 0.0, 0.0, 60)
+        assert (alarm.SWITCHED_OFF in kinds(monitor)) == expected
+
+
+def test_a_consequent_that_is_given_may_exclude_its_antecedent():
+    logic = dl.LogicLoss(RULE, num_samples=200, method="hard")
+    monitor = dl.Monitor(logic, warn=False)
+    look_at(monitor, 0.05, 0.0, 40, taught=False)
+    assert monitor.findings == ()
+
+
+def test_an_alarm_clears_and_can_be_raised_again():
+    raised = []
+    logic = dl.LogicLoss(RULE, num_samples=200, method="hard")
+    monitor = dl.Monitor(logic, warn=False, on_finding=raised.append)
+    look_at(monitor, 0.3, 0.0, 30)
+    assert kinds(monitor) == [alarm.SWITCHED_OFF]
+    look_at(monitor, 0.3, 0.3, 60)
+    assert alarm.SWITCHED_OFF not in kinds(monitor)
+    look_at(monitor, 0.3, 0.0, 90)
+    assert [found.kind for found in raised].count(alarm.SWITCHED_OFF) == 2
+
+
+# ---------------------------------------------------------------- when it looks
+
+
+def test_it_looks_at_every_so_many_training_calls_and_at_nothing_else():
+    logic = dl.LogicLoss(EITHER, num_samples=4)
+    monitor = dl.Monitor(logic, every=3)
+    index, values = torch.arange(4), torch.rand(4, 4, requires_grad=True)
+    for _ in range(7):
+        logic(index, s=values)
+    with torch.no_grad():
+        logic(index, s=values)
+    with logic.frozen():
+        logic(index, s=values)
+    logic.eval()
+    logic(index, s=values)
+    logic.train()
+    assert [entry["step"] for entry in monitor.history] == [1, 4, 7]
+    monitor.remove()
+    for _ in range(3):
+        logic(index=index, s=values)
+    assert len(monitor.history) == 3
+
+
+def test_samples_that_a_rule_is_not_about_are_not_looked_at():
+    logic = dl.LogicLoss(dl.var("x") <= 0, num_samples=4)
+    monitor = dl.Monitor(logic, every=1)
+    values = torch.tensor([0.0, 0.0, 1.0, torch.nan], requires_grad=True)
+    logic(torch.tensor([0, 1, 2, -1]), where=torch.tensor([True, True, False, False]), x=values)
+    assert monitor.history[0]["rule"]["satisfied"] == 1.0
+
+
+@pytest.mark.parametrize("method", dl.methods.METHODS)
+def test_training_is_the_same_with_a_monitor(method):
+    if method in ("semantic", "problog"):
+        pytest.importorskip("pysdd")
+    results = []
+    for watched in (False, True):
+        torch.manual_seed(0)
+        logic = dl.LogicLoss({"a": RULE, "b": (f == 0) | (g == 1)}, num_samples=8, method=method)
+        if watched:
+            monitor = dl.Monitor(logic, every=1, warn=False)
+        logits = torch.nn.Parameter(torch.randn(2, 8, 3))
+        optimizer = torch.optim.SGD([logits], 0.5)
+        for _ in range(6):
+            optimizer.zero_grad()
+            logic(torch.arange(8), f=logits[0], g=logits[1]).backward()
+            optimizer.step()
+        kept = {name: value for name, value in logic.state_dict().items() if torch.is_tensor(value)}
+        results.append((logits.detach(), kept, torch.get_rng_state()))
+    assert len(monitor.history) == 6
+    torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
+
+
+def test_a_compiled_step_is_left_alone_and_can_be_shown_to_it():
+    logic = dl.LogicLoss(EITHER, num_samples=4)
+    monitor = dl.Monitor(logic, every=1)
+    compiled = torch.compile(lambda index, values: logic(index, s=values), backend="eager")
+    index, values = torch.arange(4), torch.rand(4, 4, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the compiler
+        compiled(index, values).backward()
+    assert monitor.history == []
+    monitor.look(index, s=values)
+    assert len(monitor.history) == 1
+    with pytest.raises(dl.errors.StateError, match="no tensor was given for 's'"):
+        monitor.look(index)
+
+
+# ---------------------------------------------------------------- keeping
+
+
+def test_a_resumed_monitor_goes_on_as_if_it_had_not_stopped(tmp_path):
+    def start():
+        torch.manual_seed(1)
+        logic = dl.LogicLoss(RULE, num_samples=200, method="hard")
+        return logic, dl.Monitor(logic, warn=False)
+
+    _, whole = start()
+    _, first = start()
+    _, second = start()
+    for monitor in (whole, first):
+        look_at(monitor, 0.3, 0.0, 11)
+    torch.save(first.state_dict(), tmp_path / "monitor.pt")
+    second.load_state_dict(torch.load(tmp_path / "monitor.pt", weights_only=True))
+    for monitor in (whole, second):
+        look_at(monitor, 0.0, 0.0, 20)
+    assert second.findings == whole.findings != ()
+    assert second.history == whole.history
+    other = dl.Monitor(dl.LogicLoss(EITHER))
+    with pytest.raises(dl.errors.StateError, match="of other rules"):
+        other.load_state_dict(first.state_dict())
+
+
+def test_copies_of_a_loss_are_not_watched():
+    logic = dl.LogicLoss(EITHER, num_samples=4)
+    monitor = dl.Monitor(logic, every=1)
+    for twin in (copy.deepcopy(logic), pickle.loads(pickle.dumps(logic))):
+        twin(torch.arange(4), s=torch.rand(4, 4, requires_grad=True))
+    assert monitor.history == []
+    logic(torch.arange(4), s=torch.rand(4, 4, requires_grad=True))
+    assert len(monitor.history) == 1
+
+
+def test_many_rules_take_turns():
+    rules = {f"r{number}": (s[number % 4] <= number / 30) | (s[(number + 1) % 4] >= 0.5) for number in range(20)}
+    logic = dl.LogicLoss(rules, num_samples=4, method="uniform")
+    monitor = dl.Monitor(logic, every=1)
+    for _ in range(5):
+        logic(torch.arange(4), s=torch.rand(4, 4, requires_grad=True))
+    counts = [monitor._window.counts["gradient", name] for name in rules]
+    assert sum(counts) == 5 * module.MOST_RULES
+    assert max(counts) - min(counts) <= 1
+
+
+def test_history_is_bounded():
+    logic = dl.LogicLoss(dl.var("x") <= 0)
+    monitor = dl.Monitor(logic, every=1)
+    for _ in range(5):
+        logic(x=torch.zeros(1, requires_grad=True))
+    assert monitor._history.maxlen == window.HISTORY
+    assert [entry["step"] for entry in monitor.history] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"every": 0}, "every counts training calls"),
+        ({"labels": {"s": torch.zeros(3, 4)}}, "one for each of 4 training samples"),
+        ({"labels": {"t": torch.zeros(4, 4)}}, "labels names 't'"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(dl.errors.DualogicError, match=message):
+        dl.Monitor(dl.LogicLoss(EITHER, num_samples=4), **options)
+    with pytest.raises(dl.errors.OptionError, match="watches a LogicLoss"):
+        dl.Monitor(EITHER)
+    with pytest.raises(dl.errors.OptionError, match="num_samples=None"):
+        dl.Monitor(dl.LogicLoss(EITHER), labels={"s": torch.zeros(4, 4)})
+
+
+# ---------------------------------------------------------------- without a monitor
+
+
+def test_a_rule_that_can_teach_nothing_says_so_once():
+    logic = dl.LogicLoss(RULE, num_samples=2)
+    given, taught = torch.zeros(2, 3), torch.zeros(2, 3, requires_grad=True)
+    with pytest.warns(dl.ShortcutWarning, match="'g' can be taught but is read as evidence only") as caught:
+        logic(torch.arange(2), f=given, g=taught)
+    logic(torch.arange(2), f=given, g=taught)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    # Where nothing could be taught anyway, where something is, and where the antecedent is taught: silence.
+    dl.LogicLoss(RULE, num_samples=2)(torch.arange(2), f=given, g=given)
+    dl.LogicLoss(RULE, num_samples=2)(torch.arange(2), f=taught, g=given)
+    dl.LogicLoss(RULE, num_samples=2, method="hard")(torch.arange(2), f=given, g=taught)
