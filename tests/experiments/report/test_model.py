@@ -58,6 +58,22 @@ class TestTrainedRuns:
         records = read_runs([copy])
         assert all(find_baseline(record, records) is None for record in records)
 
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda kept: kept["validation"].pop("words"), "is not what dualogic run writes"),
+            (lambda kept: kept.pop("history"), "is not what dualogic run writes"),
+            (lambda kept: kept["pool"].update(report={}), r"not what ShortcutReport\.to_dict\(\) gives"),
+        ],
+    )
+    def test_a_diagnosis_that_lacks_something_is_named(self, runs, tmp_path, change, message):
+        copy = shutil.copytree(runs / "dual" / "0", tmp_path / "dual" / "0")
+        kept = json.loads((copy / "diagnosis.json").read_text())
+        change(kept)
+        (copy / "diagnosis.json").write_text(json.dumps(kept))
+        with pytest.raises(DataError, match=rf"diagnosis\.json.*{message}"):
+            read_runs([copy])
+
     def test_curves_by_class_and_at_the_end(self, runs):
         dual = model_of(runs)["runs"][2]
         assert [step["epoch"] for step in dual["steps"]] == list(range(4, 41, 4))

@@ -36,7 +36,7 @@ def test_spread(count):
     assert not count or int(positions[-1]) < count
 
 
-@pytest.mark.parametrize("name", ["digits", "digits-mixed", "hwf", "paths", "cifar10-stl10"])
+@pytest.mark.parametrize("name", ["digits", "digits-mixed", "hwf", "paths", "cifar10-stl10", "cifar100"])
 def test_every_task_shows_its_samples(name, tmp_path):
     torch.manual_seed(0)
     device = torch.device("cpu")

@@ -10,7 +10,6 @@ from typing import Any
 from dualogic.diagnosis import ShortcutReport
 from dualogic.diagnosis.report import RuleReport
 from dualogic.diagnosis.verdict import class_name
-from dualogic.experiments.arms import NO_RULE, SUPERVISED
 from dualogic.experiments.report.headline import SEVERITY, Headline, describe_untaught, explain, write_headline
 from dualogic.experiments.report.reading import Record, find_baseline
 from dualogic.experiments.runner.diagnosis import ALL, POOL, VALIDATION, summarize
@@ -79,7 +78,7 @@ def _judge(record: Record, baseline: Record | None) -> Headline:
     report = record.report()
     if report is None:
         return Headline("no verdict", "", "This run kept no diagnosis, so there is no verdict.")
-    if record.method in (NO_RULE, SUPERVISED):
+    if not record.taught:
         return describe_untaught(report)
     before = None if baseline is None else baseline.report()
     comparison = None if before is None or not _comparable(before, report) else report.compare(before)
@@ -131,7 +130,7 @@ def _place(record: Record) -> str:
 
 
 def _missing_baseline(record: Record, baseline: Record | None) -> list[str]:
-    if record.method in (NO_RULE, SUPERVISED) or record.diagnosis is None or baseline is not None:
+    if not record.taught or record.diagnosis is None or baseline is not None:
         return []
     return [
         f"no run of the method none on the same samples stands beside it ({record.path.parent.parent.name}/none/{record.seed}), "
@@ -166,12 +165,9 @@ def _find_curves(record: Record) -> dict[str, list[list[Any]]]:
     """Points (epoch, value) of both losses and each delta."""
     keys = dict.fromkeys(key for row in record.history for key in row if key.endswith("_loss") or key.startswith("delta/"))
     curves = {key: [[row["epoch"], row[key]] for row in record.history if key in row] for key in keys}
-    if record.method in (NO_RULE, SUPERVISED):
-        curves.pop("rule_loss", None)  # nothing but zeros
-    # A method without a delta leaves it at 1.
-    return {
-        key: points for key, points in curves.items() if not key.startswith("delta/") or any(value != 1 for _, value in points)
-    }
+    # What there is not stands still: the loss of no rule at 0, and the delta of a method without one at 1.
+    still = {key: 1 if key.startswith("delta/") else 0 for key in keys}
+    return {key: points for key, points in curves.items() if any(value != still[key] for _, value in points)}
 
 
 def _recorded_steps(record: Record) -> list[dict[str, Any]]:

@@ -10,9 +10,12 @@ from typing import Any
 
 from dualogic.diagnosis import ShortcutReport
 from dualogic.errors import DataError, OptionError
-from dualogic.experiments.arms import NO_RULE, names
-from dualogic.experiments.runner.diagnosis import VALIDATION
+from dualogic.experiments.arms import ENTROPY, NO_RULE, SUPERVISED, names
+from dualogic.experiments.runner.diagnosis import POOL, VALIDATION
 from dualogic.experiments.runner.folder import CONFIG, DIAGNOSIS, METRICS, RESULT
+
+KEYS = {"report", "samples", "words", "pictures", "captions"}
+"""What a diagnosis has about each part."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +52,11 @@ class Record:
     def seed(self) -> int:
         """The seed."""
         return int(self.config["seed"])
+
+    @property
+    def taught(self) -> bool:
+        """A rule was taught."""
+        return self.method not in (NO_RULE, SUPERVISED, ENTROPY)
 
     def report(self, part: str = VALIDATION) -> ShortcutReport | None:
         """How the rules are satisfied on validation samples, or on the pool."""
@@ -93,6 +101,8 @@ def read_run(folder: Path) -> Record:
         raise DataError(f"{folder / CONFIG} is not the configuration of a run; delete the folder, or restore the file")
     if result is not None and not history:
         history = result["history"]
+    if diagnosis is not None:
+        _check(diagnosis, folder / DIAGNOSIS)
     missing = []
     if result is None:
         missing.append(f"{RESULT}: the run has not ended; start it again to go on")
@@ -108,7 +118,7 @@ def read_run(folder: Path) -> Record:
 
 def find_baseline(record: Record, others: Sequence[Record]) -> Record | None:
     """The run without a rule on the same samples: among the others, or beside this one in ``RUNS/TASK/none/SEED``."""
-    if record.method == NO_RULE or record.samples is None:
+    if not record.taught or record.samples is None:
         return None
     beside = record.path.parent.parent / NO_RULE / str(record.seed)
     candidates = [other for other in others if other.method == NO_RULE and other.task == record.task]
@@ -117,10 +127,23 @@ def find_baseline(record: Record, others: Sequence[Record]) -> Record | None:
     return next((other for other in candidates if other.samples == record.samples), None)
 
 
+def _check(diagnosis: Any, file: Path) -> None:
+    """Refuse what another version, or a hand, has written."""
+    parts = [diagnosis.get(part) for part in (VALIDATION, POOL)] if isinstance(diagnosis, dict) else []
+    known = [part for part in parts if part is not None]
+    if not known or any(not isinstance(part, dict) or not part.keys() >= KEYS for part in known) or "history" not in diagnosis:
+        raise DataError(f"{file} is not what dualogic run writes; delete it, or run again in another folder")
+    for part in known:
+        try:
+            ShortcutReport.from_dict(part["report"])
+        except DataError as error:
+            raise DataError(f"{file}: {error}; delete it, or run again in another folder") from error
+
+
 def _order(folder: Path) -> tuple[str, int, str, int, str]:
     """Task, then arms in the order of tables, then seeds by number."""
     method, seed = folder.parent.name, folder.name
-    known = names()
+    known = names(entropy=True)
     place = known.index(method) if method in known else len(known)
     return (folder.parent.parent.name, place, method, int(seed) if seed.isdigit() else -1, seed)
 

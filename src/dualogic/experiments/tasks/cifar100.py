@@ -13,7 +13,7 @@ from torch.nn import functional
 import dualogic as dl
 from dualogic.experiments.arms import IMAGE_ARMS
 from dualogic.experiments.models import NETWORKS
-from dualogic.experiments.tasks.task import Column, Problem, Task, in_chunks, percent
+from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.logic_loss import LogicLoss
 
 CLASSES, SUPERCLASSES = 100, 20
@@ -22,6 +22,12 @@ PADDING = 4
 TEMPERATURES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.06)
 """By which logits are divided, to see how much satisfaction comes from confidence alone."""
 MOST_INSPECTED = 2000
+NAMES = (  # of the superclasses, in the order of their numbers
+    *("aquatic mammals", "fish", "flowers", "food containers", "fruit and vegetables", "household electrical devices"),
+    *("household furniture", "insects", "large carnivores", "large man-made outdoor things", "large natural outdoor scenes"),
+    *("large omnivores and herbivores", "medium-sized mammals", "non-insect invertebrates", "people", "reptiles"),
+    *("small mammals", "trees", "vehicles 1", "vehicles 2"),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,6 +157,34 @@ class CIFAR100Problem(Problem):
                 if weights is not None:
                     found[f"{key}_weight_{group}"] = weights[..., position][members].mean().item()
         return found
+
+    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
+        """Divided by superclass: the rule is about these, and a class has few samples."""
+        images, labels = self.parts["validation"] if rows is None else (self.images, self.labels)
+        chosen = spread(len(labels)).to(labels.device) if rows is None else rows
+        images, labels = images[chosen], self.superclass[labels[chosen]]
+        if rows is not None:
+            images = images[:, PADDING:-PADDING, PADDING:-PADDING]
+        logits = in_chunks(network, images, self._as_input)
+        masses = logits.softmax(-1) @ functional.one_hot(self.superclass, SUPERCLASSES).float()
+
+        def caption(position: int) -> str:
+            shares, found = masses[position].topk(2)
+            return "read as " + ", ".join(
+                f"{NAMES[number]} {share:.0%}" for share, number in zip(shares.tolist(), found.tolist())
+            )
+
+        words = {str(self.empty): "giving a superclass no mass", str(self.full): "giving a superclass all of the mass"}
+        return Samples(
+            {"p": logits},
+            images,
+            labels,
+            NAMES,
+            tol=TOLERANCE,
+            words=words,
+            picture=lambda position: images[position].permute(2, 0, 1),
+            caption=caption,
+        )
 
     def _as_input(self, images: Tensor) -> Tensor:
         """Bytes ``(n, 32, 32, 3)`` to numbers ``(n, 3, 32, 32)``, channels last in memory."""
