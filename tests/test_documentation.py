@@ -77,6 +77,16 @@ def test_the_api_page_lists_every_public_name():
     assert {method.__name__ for method in dl.methods.METHODS.values()} <= last
 
 
+def test_the_page_on_methods_lists_all_of_them_and_the_options_of_the_default():
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    table, _, options = text.partition("## Options of `dual`")
+    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(dl.methods.METHODS)
+    default = dl.methods.Dual()
+    rows = re.findall(r"^\| `(\w+)` \| `?\"?([\w.]+)\"?`? \|", options, flags=re.MULTILINE)
+    assert len(rows) >= 6
+    assert all(str(getattr(default, name)) in (value, f"{value}.0") for name, value in rows)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
