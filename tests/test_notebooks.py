@@ -83,3 +83,19 @@ def test_the_readme_lists_every_notebook():
     text = (ROOT / "examples" / "README.md").read_text()
     assert NOTEBOOKS
     assert all(f"(notebooks/{path.name})" in text for path in NOTEBOOKS)
+
+
+def test_the_site_shows_every_notebook_with_its_outputs(executor, path):
+    pytest.importorskip("mkdocs")
+    assert f"notebooks/{path.stem}.md\n" in (ROOT / "mkdocs.yml").read_text()
+    specification = importlib.util.spec_from_file_location("docs_notebooks", ROOT / "docs" / "notebooks.py")
+    hook = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(hook)
+    notebook = executor.load(path)
+    text, figures = hook.to_markdown(notebook, path.stem)
+    assert text.startswith("# ")
+    assert all(f"({name})" in text for name in figures)
+    outputs = [output for cell in executor.code_cells(notebook) for output in cell["outputs"]]
+    assert len(figures) == sum("image/png" in output.get("data", {}) for output in outputs)
+    assert all("".join(output.get("text", [])).rstrip() in text for output in outputs)
+    assert all("".join(cell["source"]) in text for cell in notebook["cells"])
