@@ -9,7 +9,7 @@ import torch
 import dualogic as dl
 from dualogic.experiments.demo.data import load_split, rotate
 from dualogic.experiments.demo.training import train as train_demo
-from dualogic.experiments.study import evidence, spread
+from dualogic.experiments.study import evidence, spread, steps
 from dualogic.experiments.study.digits import load_bench, run_settings, train
 from dualogic.experiments.study.table import to_markdown
 
@@ -54,7 +54,7 @@ def test_settings_differ_in_one_option_each():
         assert len(methods) == len({repr(method) for method in methods}) == len(settings) - 1
 
 
-@pytest.mark.parametrize(("study", "settings", "seeds"), [("spread", spread.SETTINGS, 3), ("evidence", evidence.SETTINGS, 10)])
+@pytest.mark.parametrize(("study", "settings", "seeds"), [("spread", spread.SETTINGS, 3), ("evidence", evidence.SETTINGS, 10), ("steps", steps.SETTINGS, 3)])
 def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
     runs = json.loads((ROOT / "results" / "study" / f"{study}.json").read_text())["runs"]
     keys = [(run["pool"], run["setting"], run["seed"]) for run in runs]
@@ -64,6 +64,7 @@ def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
     assert not any(run["failure"] for run in runs)
 
 
-def test_the_table_of_the_documentation_is_that_of_the_results():
-    runs = json.loads((ROOT / "results" / "study" / "spread.json").read_text())["runs"]
-    assert to_markdown(runs) in (ROOT / "docs" / "soft-rules.md").read_text()
+@pytest.mark.parametrize(("study", "page"), [("spread", "soft-rules"), ("evidence", "study"), ("steps", "study")])
+def test_the_tables_of_the_documentation_are_those_of_the_results(study, page):
+    runs = json.loads((ROOT / "results" / "study" / f"{study}.json").read_text())["runs"]
+    assert to_markdown(runs) in (ROOT / "docs" / f"{page}.md").read_text()
