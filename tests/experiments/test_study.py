@@ -54,7 +54,10 @@ def test_settings_differ_in_one_option_each():
         assert len(methods) == len({repr(method) for method in methods}) == len(settings) - 1
 
 
-@pytest.mark.parametrize(("study", "settings", "seeds"), [("spread", spread.SETTINGS, 3), ("evidence", evidence.SETTINGS, 10), ("steps", steps.SETTINGS, 3)])
+@pytest.mark.parametrize(
+    ("study", "settings", "seeds"),
+    [("spread", spread.SETTINGS, 3), ("evidence", evidence.SETTINGS, 10), ("steps", steps.SETTINGS, 3)],
+)
 def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
     runs = json.loads((ROOT / "results" / "study" / f"{study}.json").read_text())["runs"]
     keys = [(run["pool"], run["setting"], run["seed"]) for run in runs]
