@@ -52,7 +52,7 @@ def strip_label(label: str, shared: Sequence[str]) -> str:
 
 def order_of(method: str, label: str) -> tuple[int, bool, str]:
     """Sorts rows: arms in their order, of each the one without options first."""
-    known = arms.names()
+    known = arms.names(entropy=True)
     return (known.index(method) if method in known else len(known), label != method, label)
 
 
