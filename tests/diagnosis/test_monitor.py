@@ -2,13 +2,15 @@
 
 import copy
 import pickle
+import re
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 
 import dualogic as dl
-from dualogic.diagnosis import alarm, window
+from dualogic.diagnosis import alarm, verdict, watch, window
 from dualogic.diagnosis import monitor as module
 
 s = dl.var("s", 4)
@@ -273,6 +275,16 @@ def test_many_rules_take_turns():
     assert max(counts) - min(counts) <= 1
 
 
+def test_rows_that_all_processes_would_have_to_fetch_together_are_left_alone(monkeypatch):
+    logic = dl.LogicLoss(RULE, num_samples=4)
+    monkeypatch.setattr(logic._table, "collective", True)
+    monitor = dl.Monitor(logic, every=1)
+    monitor.look(torch.arange(4), f=torch.zeros(4, 3), g=torch.zeros(4, 3))
+    monkeypatch.setattr(logic._table, "collective", False)
+    monitor.look(torch.arange(4), f=torch.zeros(4, 3), g=torch.zeros(4, 3))
+    assert ["rule/pull" in entry["rule"] for entry in monitor.history] == [False, True]
+
+
 def test_history_is_bounded():
     logic = dl.LogicLoss(dl.var("x") <= 0)
     monitor = dl.Monitor(logic, every=1)
@@ -314,3 +326,22 @@ def test_a_rule_that_can_teach_nothing_says_so_once():
     dl.LogicLoss(RULE, num_samples=2)(torch.arange(2), f=given, g=given)
     dl.LogicLoss(RULE, num_samples=2)(torch.arange(2), f=taught, g=given)
     dl.LogicLoss(RULE, num_samples=2, method="hard")(torch.arange(2), f=given, g=taught)
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_page_lists_every_kind_with_its_thresholds():
+    page = (Path(__file__).parents[2] / "docs" / "monitor.md").read_text()
+    rows = re.findall(
+        r"^\| (.+?) \| (.+) \| .+ \|$", page.partition("## What it says")[2].partition("\n## ")[0], flags=re.MULTILINE
+    )
+    meaning = dict(rows[1:])
+    assert set(meaning) == set(alarm.KINDS) == set(alarm.ADVICE)
+    off = meaning[alarm.SWITCHED_OFF]
+    assert f"{100 * watch.DENIAL:.0f} %" in off
+    assert f"after {watch.LASTING} looks the pull, averaged over the latest {window.LATE}" in off
+    assert (watch.STILL, watch.SIGNIFICANT) == (0.25, 4.0)
+    assert f"{watch.VISITS} visits" in meaning[alarm.FROZEN]
+    assert f"{100 * verdict.UNIFORM:.1f} %" in meaning[alarm.FROZEN]
+    assert f"first {watch.SETTLED} looks" in page

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import warnings
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from dualogic.diagnosis.accumulator import Diagnosis
 from dualogic.diagnosis.alarm import INFO, KINDS, Alarm
 from dualogic.diagnosis.assemble import assemble_rules, owner
 from dualogic.diagnosis.expectation import check_truths
+from dualogic.diagnosis.look import Look, Sums
 from dualogic.diagnosis.outline import Connective
 from dualogic.diagnosis.pull import measure_pull
 from dualogic.diagnosis.tally import Tally
@@ -31,8 +31,6 @@ PATIENCE = 3
 """Looks in a row that must agree before an alarm is raised, or cleared."""
 MOST_RULES = 8
 """Rules whose gradients are taken at one look; more take turns."""
-
-Sums = dict[Hashable, Tensor]
 
 
 class Monitor:
@@ -101,7 +99,7 @@ class Monitor:
         self._streaks: dict[tuple[str, str], int] = {}
         self._active: dict[tuple[str, str], Alarm] = {}
         self._history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
-        self._travelling: deque[_Look] = deque()
+        self._travelling: deque[Look] = deque()
         self._handle = logic.register_forward_hook(_Hook(self), with_kwargs=True)
 
     # ------------------------------------------------------------------ what it found
@@ -173,7 +171,7 @@ class Monitor:
             if not bound.batch:
                 return
             sums, latest = self._measure(index, bound, taught)
-        self._travelling.append(_Look(self._calls, sums, latest))
+        self._travelling.append(Look(self._calls, sums, latest))
         if bound.device.type != "cuda":
             self.wait()
 
@@ -228,7 +226,7 @@ class Monitor:
 
     # ------------------------------------------------------------------ judging
 
-    def _judge(self, look: _Look) -> None:
+    def _judge(self, look: Look) -> None:
         self._window.add(look.sums, look.latest)
         found = {(alarm.kind, alarm.path): alarm for alarm in watch(self._diagnosis, self.logic, self._window)}
         fresh = []
@@ -253,7 +251,7 @@ class Monitor:
             if self._warn and alarm.severity != INFO:
                 warnings.warn(str(alarm), ShortcutWarning, stacklevel=2)
 
-    def _describe(self, look: _Look) -> dict[str, Any]:
+    def _describe(self, look: Look) -> dict[str, Any]:
         entry: dict[str, Any] = {"step": look.step, "findings": sorted({kind for kind, _ in self._active})}
         for number, (name, rule) in enumerate(assemble_rules(self._diagnosis, look.sums).items()):
             numbers: dict[str, Any] = {"satisfied": rule.satisfied, "cost": rule.cost}
@@ -313,38 +311,3 @@ class _Hook:
 
     def __reduce__(self) -> tuple[type[_Hook], tuple[()]]:
         return _Hook, ()
-
-
-class _Look:
-    """The numbers of one look, on their way to the host; one copy for all."""
-
-    def __init__(self, step: int, sums: Sums, latest: Sums) -> None:
-        self.step = step
-        self._keys = [list(sums), list(latest)]
-        tensors = [*sums.values(), *latest.values()]
-        self._shapes = [tensor.shape for tensor in tensors]
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        self._arrived: Any = None
-        self._flat = flat
-        if flat.is_cuda:
-            self._flat = torch.empty_like(flat, device="cpu", pin_memory=True)
-            self._flat.copy_(flat, non_blocking=True)
-            self._arrived = torch.cuda.Event()
-            self._arrived.record()
-        self.sums: Sums = {}
-        self.latest: Sums = {}
-
-    def arrived(self) -> bool:
-        """Whether the numbers can be read without waiting."""
-        return self._arrived is None or bool(self._arrived.query())
-
-    def arrive(self) -> _Look:
-        """Wait for the numbers."""
-        if self._arrived is not None:
-            self._arrived.synchronize()
-        parts = self._flat.cpu().split([shape.numel() for shape in self._shapes])
-        whole = [part.reshape(shape) for part, shape in zip(parts, self._shapes)]
-        keys = itertools.chain(*self._keys)
-        found = dict(zip(keys, whole))
-        self.sums, self.latest = ({key: found[key] for key in side} for side in self._keys)
-        return self

@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from dualogic.diagnosis.look import Sums
+
 DECAY = 0.9
 """What remains of the weight of a look at the next one; so the recent past is about ten looks."""
 START = 5
@@ -15,8 +17,6 @@ LATE = 20
 """Looks over which a late pull is averaged: it comes from few samples, those that resist."""
 HISTORY = 1000
 """Looks that are kept in ``Monitor.history``."""
-
-Sums = dict[Hashable, Tensor]
 
 
 class Window:
