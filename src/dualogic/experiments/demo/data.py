@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dualogic.errors import MissingExtraError, OptionError
+from dualogic.experiments.division import divide_by_class
 
 CLASSES = 10
 SIX = 6
@@ -71,18 +72,10 @@ def load_split(pool: str, seed: int) -> Split:
     if pool not in POOLS:
         raise OptionError(f"pool must be one of {', '.join(map(repr, POOLS))}; got {pool!r}")
     images, labels = _load_digits()
-    generator = torch.Generator().manual_seed(seed)
-    held_out, training = [], []
-    for digit in range(CLASSES):
-        members = (labels == digit).nonzero().squeeze(1)
-        members = members[torch.randperm(len(members), generator=generator)]
-        count = round(HELD_OUT * len(members))
-        held_out.append(members[:count])
-        training.append(members[count:])
-    sixes = training[SIX]
-    others = torch.cat([members for digit, members in enumerate(training) if digit != SIX])
+    tested, training = divide_by_class(labels, CLASSES, lambda count: [round(HELD_OUT * count)], seed)
+    is_six = labels[training] == SIX
+    sixes, others = training[is_six], training[~is_six]
     seen = sixes if pool == "sixes" else torch.cat([sixes, others])
-    tested = torch.cat(held_out)
     return Split(images[others], labels[others], images[seen], labels[seen] == SIX, images[tested], labels[tested])
 
 

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 import dualogic as dl
 from dualogic.experiments.arms import IMAGE_ARMS
+from dualogic.experiments.division import divide_by_class
 from dualogic.experiments.models import NETWORKS
 from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.logic_loss import LogicLoss
@@ -89,8 +90,8 @@ class CIFAR100Problem(Problem):
         self.task = task
         arrays = {key: torch.from_numpy(value) for key, value in load("cifar100", folder).items()}
         labels = arrays["train_y"].long()
-        sizes = (task.labelled, task.unlabelled, task.validation)
-        labelled, unlabelled, validation = _divide(labels, [size // CLASSES for size in sizes], seed)
+        sizes = [size // CLASSES for size in (task.labelled, task.unlabelled, task.validation)]
+        labelled, unlabelled, validation, _ = divide_by_class(labels, CLASSES, lambda count: sizes, seed)
         training = torch.cat([labelled, unlabelled])
         plain = arrays["train_x"][training].to(device)
         self.images, self.labels = _with_margin(plain), labels[training].to(device)
@@ -189,18 +190,6 @@ class CIFAR100Problem(Problem):
     def _as_input(self, images: Tensor) -> Tensor:
         """Bytes ``(n, 32, 32, 3)`` to numbers ``(n, 3, 32, 32)``, channels last in memory."""
         return ((images.float() / 255 - self.mean) / self.deviation).permute(0, 3, 1, 2)
-
-
-def _divide(labels: Tensor, sizes: list[int], seed: int) -> list[Tensor]:
-    """Disjoint sets of samples at random, each with so many of every class."""
-    generator = torch.Generator().manual_seed(seed)
-    parts: list[list[Tensor]] = [[] for _ in sizes]
-    for number in range(CLASSES):
-        members = (labels == number).nonzero().squeeze(1)
-        members = members[torch.randperm(len(members), generator=generator)]
-        for part, chosen in zip(parts, members[: sum(sizes)].split(sizes)):
-            part.append(chosen)
-    return [torch.cat(part) for part in parts]
 
 
 def _with_margin(images: Tensor) -> Tensor:

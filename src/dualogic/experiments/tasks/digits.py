@@ -14,6 +14,7 @@ from torch.nn import functional
 from dualogic.experiments.arms import Setting, names
 from dualogic.experiments.demo.data import CLASSES, SIX, rotate
 from dualogic.experiments.demo.measures import LEAD, NOT_P, RULE, Q
+from dualogic.experiments.division import divide_by_class
 from dualogic.experiments.models.lenet import lenet5
 from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.logic_loss import LogicLoss
@@ -89,7 +90,7 @@ class DigitsProblem(Problem):
         self.rules = {"rule": RULE}
         mnist, usps = load("mnist", folder), load("usps", folder)
         labels = torch.from_numpy(mnist["train_y"]).long()
-        validation, training = _divide(labels, task.held_out, seed)
+        validation, training = divide_by_class(labels, CLASSES, lambda count: [round(task.held_out * count)], seed)
         images = torch.from_numpy(mnist["train_x"])
         self.images = _resize(images[training], device)
         self.labels = labels[training].to(device)
@@ -179,19 +180,6 @@ def _reading(logits: Tensor) -> str:
     """Such as ``"6 (98 %)"``."""
     share, digit = logits.softmax(-1).max(-1)
     return f"{int(digit)} ({100 * share.item():.0f} %)"
-
-
-def _divide(labels: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Held-out and remaining samples, the share taken from each class at random."""
-    generator = torch.Generator().manual_seed(seed)
-    held_out, rest = [], []
-    for digit in range(CLASSES):
-        members = (labels == digit).nonzero().squeeze(1)
-        members = members[torch.randperm(len(members), generator=generator)]
-        count = round(share * len(members))
-        held_out.append(members[:count])
-        rest.append(members[count:])
-    return torch.cat(held_out), torch.cat(rest)
 
 
 def _resize(images: Tensor, device: torch.device) -> Tensor:
