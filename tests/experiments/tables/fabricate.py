@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from dualogic.experiments.runner import Config, Result
+from dualogic.experiments.tables import collect
 from dualogic.experiments.tasks import TASKS
 
 GROUPS = ("sixes", "others")
@@ -44,6 +45,41 @@ def make_result(task="digits", method="dual", seed=0, *, options=None, failure=N
         commit="0000000",
         failure=failure,
     ).as_dict()
+
+
+MODELS = ("vgg16", "resnet50", "densenet100")
+
+
+def make_images(method, seed=0, model="resnet50", *, accuracy=50.0, entropy=1.0, satisfied=40.0, **hyper):
+    """A result of CIFAR-100: satisfaction is a straight line from 100 at entropy 0 to 0 at twice the given entropy."""
+    result = make_result("cifar100", method, seed, model=model, **hyper)
+    slope = (100 - satisfied) / entropy
+    test = {"accuracy": accuracy, "superclass": accuracy + 13, "satisfied": satisfied, "entropy": entropy}
+    for temperature in (2.0, 0.5, 0.06):
+        test[f"entropy_t{temperature}"] = entropy * min(temperature, 1.5)
+        test[f"satisfied_t{temperature}"] = max(0.0, 100 - slope * test[f"entropy_t{temperature}"])
+    return {**result, "test": test, "pool": {}}
+
+
+def write_images(folder, results):
+    """Committed files of results of CIFAR-100: their run folders would collide, as models are not part of their names."""
+    for number, result in enumerate(results):
+        write_runs(folder / f"runs-{number}", [result])
+        collect(folder / f"runs-{number}", "cifar100", folder / "results")
+    return folder / "results"
+
+
+def write_times(folder, variants=("captured",), bound="made up"):
+    """Times as ``benchmarks/cifar100.py`` writes them: 20 ms without a rule, 21 ms with one, a tenth of that if compiled."""
+    made = {}
+    for place, name in enumerate(variants):
+        ms = {"none": 20 / 10**place, "dl2": 21 / 10**place, "dual": 21 / 10**place}
+        times = {method: {"ms": value, "steps": 40} for method, value in ms.items()}
+        networks = {model: {"times": times, "profile": {"bound": bound}} for model in MODELS}
+        made[name] = {"machine": {"name": "a test", "commit": "0000000"}, "steps_per_epoch": 79, "networks": networks}
+    (folder / "benchmarks").mkdir(parents=True)
+    references = {"resnet50": {"seconds": 2.5, "source": "the prototype"}}
+    (folder / "benchmarks" / "cifar100.json").write_text(json.dumps({"variants": made, "references": references}))
 
 
 def _make_pool(random, share):

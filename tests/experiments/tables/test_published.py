@@ -29,9 +29,9 @@ SUMS = [
     ("hwf-5-20", {}, {"accuracy": 387.3, "satisfied": 417.9}),
     ("paths", {}, {"mse": 39.31, "mae": 8.73, "satisfied": 224.3}),
     ("cifar10-stl10", {}, TRANSFER),
-    ("cifar100", {"model": "vgg16"}, {"accuracy": 230.6, "satisfied": 290.5, EPOCH_SECONDS: 62.7}),
-    ("cifar100", {"model": "resnet50"}, {"accuracy": 254.8, "satisfied": 347.2, EPOCH_SECONDS: 53.4}),
-    ("cifar100", {"model": "densenet100"}, {"accuracy": 213.1, "satisfied": 298.5, EPOCH_SECONDS: 54.8}),
+    ("cifar100", {"model": "vgg16"}, {"accuracy": 230.6, "superclass": 243.1, "satisfied": 290.5, EPOCH_SECONDS: 62.7}),
+    ("cifar100", {"model": "resnet50"}, {"accuracy": 254.8, "superclass": 255.3, "satisfied": 347.2, EPOCH_SECONDS: 53.4}),
+    ("cifar100", {"model": "densenet100"}, {"accuracy": 213.1, "superclass": 170.8, "satisfied": 298.5, EPOCH_SECONDS: 54.8}),
 ]
 DEVIATIONS = {"vgg16": (11.7, 23.88), "resnet50": (5.97, 5.83), "densenet100": (2.53, 3.33)}
 

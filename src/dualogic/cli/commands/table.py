@@ -23,7 +23,8 @@ class TableCommand:
     """Set what was measured beside what the paper printed.
 
     Each cell is the mean ± deviation over seeds, with the paper's figure in brackets. Tasks whose duals were looked at have a
-    second table: the weight on each branch of the rule beside how often that branch holds.
+    second table: the weight on each branch of the rule beside how often that branch holds. A task of several networks has tables
+    for each, and one of run times if benchmarks/TASK.json is in the folder.
     """
 
     task: tyro.conf.Positional[str]
@@ -67,11 +68,11 @@ class TableCommand:
         return found if self.task == ALL else [self.task]
 
     def _show(self, results: list[Results]) -> int:
-        from dualogic.experiments.tables import make_branch_table, make_table, to_latex, to_markdown, to_text
+        from dualogic.experiments.tables import make_tables, to_latex, to_markdown, to_text
 
         if self.format == "figure":
             return self._draw(results)
-        made = [table for found in results for table in (make_table(found), make_branch_table(found)) if table is not None]
+        made = [table for found in results for table in make_tables(found)]
         if self.format == "text" and self.out is None:
             return _print(made)
         if self.format == "markdown":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dualogic.experiments.tables.branches import make_branch_table
 from dualogic.experiments.tables.formats import to_latex, to_markdown, to_text
-from dualogic.experiments.tables.page import make_page
+from dualogic.experiments.tables.page import make_page, make_tables
+from dualogic.experiments.tables.parts import divide
 from dualogic.experiments.tables.published import find_published
 from dualogic.experiments.tables.runs import Results, Run, make_label
 from dualogic.experiments.tables.store import collect, find_tasks, read_results
 from dualogic.experiments.tables.summary import Cell, Row, Table, make_table
+from dualogic.experiments.tables.time_table import make_time_table
 
 __all__ = [
     "Cell",
@@ -17,12 +19,15 @@ __all__ = [
     "Run",
     "Table",
     "collect",
+    "divide",
     "find_published",
     "find_tasks",
     "make_branch_table",
     "make_label",
     "make_page",
     "make_table",
+    "make_tables",
+    "make_time_table",
     "read_results",
     "to_latex",
     "to_markdown",

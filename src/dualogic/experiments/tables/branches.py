@@ -83,8 +83,8 @@ def make_branch_table(results: Results) -> Table | None:
         "them is the last column. Weights sum to 1, while several branches may hold on one sample.",
     )
     return Table(
-        f"{results.task}-branches",
-        f"{TASKS[results.task].title}: duals read as probabilities",
+        f"{results.name}-branches",
+        f"{results.title}: duals read as probabilities",
         tuple(columns),
         tuple(rows),
         notes,

@@ -13,6 +13,8 @@ from typing import Any
 from dualogic.experiments.tables import style
 from dualogic.experiments.tables.branches import Branch, find_branches
 from dualogic.experiments.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name
+from dualogic.experiments.tables.parts import divide
+from dualogic.experiments.tables.parts_figure import draw_parts
 from dualogic.experiments.tables.runs import Results, Run
 from dualogic.experiments.tables.summary import Table, make_table
 from dualogic.experiments.tasks import TASKS
@@ -68,7 +70,8 @@ def save_figures(results: Results, path: Path) -> list[Path]:
     Args:
         results: of the task.
         path: such as ``digits.png``; the files are named ``digits-comparison.png``, ``digits-curves.png`` and, for a task whose
-            results say how its rule is met, ``digits-rule.png``.
+            results say how its rule is met, ``digits-rule.png``. A task with parts has these for each, named
+            ``cifar100-vgg16-comparison.png``, and the paper's Figure 2, ``cifar100-parts.png``.
 
     Returns:
         The files.
@@ -76,13 +79,14 @@ def save_figures(results: Results, path: Path) -> list[Path]:
     import matplotlib as mpl
 
     drawings: dict[str, Callable[[Results], Any]] = {"comparison": draw_comparison, "curves": draw_curves, "rule": draw_rule}
+    wanted = [(f"-{part.part}-{name}", draw, part) for part in divide(results) for name, draw in drawings.items()]
     written = []
-    for name, draw in drawings.items():
+    for name, draw, part in [*wanted, ("-parts", draw_parts, results)]:
         with mpl.rc_context(style.SETTINGS):
-            figure = draw(results)
+            figure = draw(part)
             if figure is None:
                 continue
-            file = path.with_name(f"{path.stem}-{name}{path.suffix}")
+            file = path.with_name(f"{path.stem}{name.replace('--', '-')}{path.suffix}")
             style.save(figure, file)
         written.append(file)
     return written
@@ -160,7 +164,7 @@ def draw_curves(results: Results) -> Any:
         axes.set_title(f"{labels.get(name, name)} ({'validation' if name == key else 'training'})")
         axes.set_xlabel("epoch")
         _name_lines(axes, drawn)
-    figure.suptitle(f"{TASKS[results.task].title}: mean and one deviation over seeds{crosses}", x=0.01, ha="left", fontsize=11)
+    figure.suptitle(f"{results.title}: mean and one deviation over seeds{crosses}", x=0.01, ha="left", fontsize=11)
     return figure
 
 
@@ -236,7 +240,7 @@ def draw_rule(results: Results) -> Any:
             _draw_weights(axes, groups, [branch for branch in branches if branch.name == key])
         _name_lines(axes, drawn)
     figure.suptitle(
-        f"{TASKS[results.task].title}: how the rule is met. Dashed: mean weight of dual on the branch, times 100",
+        f"{results.title}: how the rule is met. Dashed: mean weight of dual on the branch, times 100",
         x=0.01,
         ha="left",
         fontsize=11,

@@ -65,7 +65,7 @@ def to_rich(table: Table) -> RichTable:
     made.add_column("method")
     for column in table.columns:
         made.add_column(escape(describe_column(column, table.columns)), justify="right")
-    made.add_column("seeds", justify="right")
+    made.add_column(table.counted, justify="right")
     for row in table.rows:
         cells = [f"[bold]{escape(show_cell(cell))}[/bold]" if cell.best else escape(show_cell(cell)) for cell in row.cells]
         made.add_row(escape(row.name), *cells, row.seeds)
@@ -88,7 +88,7 @@ def to_text(table: Table) -> str:
 def to_markdown(table: Table) -> str:
     """A pipe table with its notes below; the best figures in bold."""
     lines = [
-        _pipes("method", *(describe_column(column, table.columns) for column in table.columns), "seeds"),
+        _pipes("method", *(describe_column(column, table.columns) for column in table.columns), table.counted),
         "|---" * (len(table.columns) + 2) + "|",
     ]
     for row in table.rows:
@@ -100,7 +100,8 @@ def to_markdown(table: Table) -> str:
 def to_latex(table: Table) -> str:
     """A ``table`` for a document that uses the package ``booktabs``; the best figures in bold."""
     heads = [
-        escape_latex(text) for text in ("Method", *(describe_column(column, table.columns) for column in table.columns), "seeds")
+        escape_latex(text)
+        for text in ("Method", *(describe_column(column, table.columns) for column in table.columns), table.counted)
     ]
     lines = [
         r"\begin{table}",

@@ -8,9 +8,12 @@ from pathlib import Path
 from dualogic.errors import DataError, MissingDataError
 from dualogic.experiments.tables.branches import make_branch_table
 from dualogic.experiments.tables.formats import to_markdown
+from dualogic.experiments.tables.parts import divide
 from dualogic.experiments.tables.runs import Results
 from dualogic.experiments.tables.store import find_tasks, read_results
-from dualogic.experiments.tables.summary import make_table
+from dualogic.experiments.tables.summary import Table, make_table
+from dualogic.experiments.tables.time_table import make_time_table
+from dualogic.experiments.tasks import TASKS
 
 HEADER = """# Results
 
@@ -22,13 +25,25 @@ _BLOCK = re.compile(r"<!-- begin (?P<task>[\w-]+) -->\n.*?<!-- end (?P=task) -->
 _MARK = re.compile(r"<!-- (?:begin|end) [\w-]+ -->")
 
 
+def make_tables(results: Results) -> list[Table]:
+    """All tables of a task: for each part what was measured and how the rule is met, and the times."""
+    found = [table for part in divide(results) for table in (make_table(part), make_branch_table(part))]
+    return [table for table in (*found, make_time_table(results)) if table is not None]
+
+
 def make_block(results: Results) -> str:
     """The tables of one task between markers."""
-    main, branches = make_table(results), make_branch_table(results)
-    parts = [f"<!-- begin {results.task} -->", f"## {main.title}", "", to_markdown(main)]
-    if branches is not None:
-        parts += ["### Duals read as probabilities", "", to_markdown(branches)]
-    return "\n".join([*parts, f"<!-- end {results.task} -->\n"])
+    lines = [f"<!-- begin {results.task} -->", f"## {TASKS[results.task].title}", ""]
+    for part in divide(results):
+        branches = make_branch_table(part)
+        lines += [f"### {part.part_title}", ""] if part.part else []
+        lines.append(to_markdown(make_table(part)))
+        if branches is not None:
+            lines += [f"###{'#' if part.part else ''} Duals read as probabilities", "", to_markdown(branches)]
+    times = make_time_table(results)
+    if times is not None:
+        lines += ["### Run time", "", to_markdown(times)]
+    return "\n".join([*lines, f"<!-- end {results.task} -->\n"])
 
 
 def make_page(folder: Path, page: str = HEADER) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dualogic.experiments.runner.config import Config
+from dualogic.experiments.tables.times import Times
 from dualogic.experiments.tasks import TASKS
 
 
@@ -66,11 +67,31 @@ class Results:
         task: its name.
         runs: that have ended, sorted by label and seed.
         unfinished: label and seed of runs that were started but have no result; known from run folders only.
+        times: how long a step takes, from a benchmark with the device to itself; see :mod:`dualogic.experiments.tables.times`.
+        part: the value of the task's ``parts_by`` that these runs share; empty if they are all of the task's.
     """
 
     task: str
     runs: tuple[Run, ...]
     unfinished: tuple[tuple[str, int], ...] = ()
+    times: Times | None = None
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """Unique among the parts of all tasks."""
+        return f"{self.task}-{self.part}" if self.part else self.task
+
+    @property
+    def title(self) -> str:
+        """Above tables and figures."""
+        title = TASKS[self.task].title
+        return f"{title}: {self.part_title}" if self.part else title
+
+    @property
+    def part_title(self) -> str:
+        """The part, as the paper calls it."""
+        return TASKS[self.task].parts.get(self.part, self.part)
 
 
 def make_label(config: Mapping[str, Any]) -> str:

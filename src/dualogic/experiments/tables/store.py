@@ -1,7 +1,7 @@
 """Results on disk: run folders as ``dualogic run`` leaves them, and the small files that are committed.
 
 Run folders are ``RUNS/TASK/METHOD/SEED/result.json``; committed files are ``RESULTS/TASK/LABEL.json``, one for each method with
-its options, the runs in them sorted by seed.
+its options, the runs in them sorted by seed. Beside them, ``RESULTS/benchmarks/TASK.json`` may say how long a step takes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dualogic.errors import DataError, MissingDataError, OptionError
 from dualogic.experiments.runner.folder import CONFIG, RESULT
 from dualogic.experiments.runner.result import Result
 from dualogic.experiments.tables.runs import Results, Run, make_label
+from dualogic.experiments.tables.times import read_times
 from dualogic.experiments.tasks import TASKS
 
 _NEEDED = tuple(field.name for field in dataclasses.fields(Result) if field.default is dataclasses.MISSING)
@@ -54,7 +55,8 @@ def read_results(folder: Path, task: str) -> Results:
             f"no results of {task!r} in {folder / task} (neither LABEL.json nor METHOD/SEED/{RESULT}){waiting}; make them with "
             f"`dualogic run {task} --runs runs` and read them with `dualogic table {task} --runs runs`"
         )
-    return Results(task, tuple(sorted(runs, key=lambda run: (run.label, run.seed))), tuple(sorted(unfinished)))
+    ordered = tuple(sorted(runs, key=lambda run: (run.label, run.seed)))
+    return Results(task, ordered, tuple(sorted(unfinished)), read_times(folder, task))
 
 
 def find_tasks(folder: Path) -> list[str]:

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from dualogic.experiments import arms
+from dualogic.experiments.tables.matching import MATCHED, MATCHED_NOTE, can_match, match_temperature
 from dualogic.experiments.tables.naming import describe_column, group_runs, order_of, shared_changes, show_name, strip_label
 from dualogic.experiments.tables.published import EPOCH_SECONDS, Published, find_published, methods_of
 from dualogic.experiments.tables.runs import Results, Run
@@ -81,6 +82,7 @@ class Table:
         columns: of numbers.
         rows: from top to bottom.
         notes: sentences below it.
+        counted: what the last column counts.
     """
 
     name: str
@@ -88,13 +90,22 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    counted: str = "seeds"
 
 
 def make_table(results: Results) -> Table:
-    """The main table of a task: every method that was run or published, in the order of ``arms.names()``."""
+    """The main table of a task, or of a part: every method that was run or published, in the order of ``arms.names()``.
+
+    Where satisfaction was measured at several temperatures, a column gives that of the network without the rule at the entropy
+    of each run; times of epochs are a column only where no benchmark measured them.
+    """
     task = TASKS[results.task]
     columns = task.columns
-    timed = any(EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs)
+    if can_match(results.runs):
+        columns = (*columns, MATCHED)
+    timed = results.times is None and any(
+        EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs
+    )
     if timed:
         columns = (*columns, Column(EPOCH_SECONDS, "s / epoch", "neither"))
     rows = [_make_row(name, group, columns, results) for name, group in group_runs(results)]
@@ -102,7 +113,7 @@ def make_table(results: Results) -> Table:
     absent = methods_of(results.task, results.runs[0].hyper) - {row.method for row in rows}
     rows += [_unmeasured_row(method, columns, results) for method in absent]
     rows = _mark_best(sorted(rows, key=lambda row: order_of(row.method, row.label)), columns)
-    return Table(results.task, task.title, columns, tuple(rows), _make_notes(results, rows, columns, timed))
+    return Table(results.name, results.title, columns, tuple(rows), _make_notes(results, rows, columns, timed))
 
 
 def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
@@ -140,6 +151,9 @@ def _make_row(label: str, runs: Sequence[Run], columns: Sequence[Column], result
     for column in columns:
         if column.key == EPOCH_SECONDS:
             cell = make_cell(runs, seconds_of_epoch, column.decimals)
+        elif column is MATCHED:
+            own = [] if method == arms.NO_RULE else runs  # at its own entropy it has its own satisfaction
+            cell = make_cell(own, lambda run: match_temperature(run, results.runs), column.decimals)
         else:
             cell = make_cell(runs, lambda run, key=column.key: run.values["test"].get(key), column.decimals)  # type: ignore[misc]
         cells.append(dataclasses.replace(cell, published=published.get(column.key)))
@@ -193,6 +207,8 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
         notes.append("Diverged runs are counted and left out of means; a row with one cannot be the best.")
     if any(cell.lacking for row in rows for cell in row.cells if row.seeds != "not run"):
         notes.append("Where a number of runs is given behind a figure, only these have it.")
+    if MATCHED in columns:
+        notes.append(MATCHED_NOTE)
     if timed:
         notes.append("Times of runs that shared a device are longer than those of runs alone.")
     shared = shared_changes(results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -20,8 +21,8 @@ from dualogic.logic_loss import LogicLoss
 CLASSES, SUPERCLASSES = 100, 20
 TOLERANCE = 0.01
 PADDING = 4
-TEMPERATURES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.06)
-"""By which logits are divided, to see how much satisfaction comes from confidence alone."""
+TEMPERATURES = (1.0, 2.0, 1.4, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.06)
+"""By which logits are divided, to see how much satisfaction comes from confidence alone; the first is the network's own."""
 MOST_INSPECTED = 2000
 NAMES = (  # of the superclasses, in the order of their numbers
     *("aquatic mammals", "fish", "flowers", "food containers", "fruit and vegetables", "household electrical devices"),
@@ -55,6 +56,8 @@ class CIFAR100(Task):
     )
     choose_by: ClassVar[str] = "accuracy"
     arms: ClassVar[tuple[str, ...]] = IMAGE_ARMS
+    parts_by: ClassVar[str] = "model"
+    parts: ClassVar[Mapping[str, str]] = {"vgg16": "VGG16", "resnet50": "ResNet50", "densenet100": "DenseNet100"}
 
     epochs: int = 40
     optimizer: Literal["adam", "sgd"] = "sgd"
@@ -124,9 +127,9 @@ class CIFAR100Problem(Problem):
         return loss, {} if pool is None else {"p": logits[len(labelled) :]}
 
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
-        """Measures in percent; on test images also satisfaction and entropy with sharpened logits, ``satisfied_t0.5`` and so on.
+        """Measures in percent; on test images also satisfaction and entropy with scaled logits, ``satisfied_t0.5`` and so on.
 
-        Sharpening changes no prediction, so a rule's gain in satisfaction counts only as far as it exceeds that of a network
+        Scaling changes no prediction, so a rule's gain in satisfaction counts only as far as it exceeds that of a network
         without the rule at the same entropy.
         """
         images, labels = self.parts[part]
@@ -138,9 +141,9 @@ class CIFAR100Problem(Problem):
         }
         for temperature in TEMPERATURES if part == "test" else TEMPERATURES[:1]:
             mark = "" if temperature == 1 else f"_t{temperature}"
-            sharpened = logits / temperature
-            found["satisfied" + mark] = percent(self.rules["rule"].satisfied(tol=TOLERANCE, p=sharpened))
-            found["entropy" + mark] = torch.distributions.Categorical(logits=sharpened).entropy().mean().item()
+            scaled = logits / temperature
+            found["satisfied" + mark] = percent(self.rules["rule"].satisfied(tol=TOLERANCE, p=scaled))
+            found["entropy" + mark] = torch.distributions.Categorical(logits=scaled).entropy().mean().item()
         return found
 
     def inspect(self, network: nn.Module, logic: LogicLoss | None, pool: Tensor) -> dict[str, float]:

@@ -54,6 +54,9 @@ class Task(abc.ABC):
         rule_from: the share of all epochs after which the rule starts.
         show_pool: without a rule, and before it starts, the pool passes through the network too, for batch norm.
         measure_every: epochs between two looks at the validation samples; the model is chosen among these epochs.
+
+    A task whose runs differ in kind, such as in the network, says by which hyper-parameter (``parts_by``) and what the
+    paper calls its values (``parts``): each has tables and figures of its own.
     """
 
     name: ClassVar[str]
@@ -63,6 +66,8 @@ class Task(abc.ABC):
     choose_higher: ClassVar[bool] = True
     settings: ClassVar[Mapping[str, Setting]] = {}
     arms: ClassVar[tuple[str, ...]] = ()
+    parts_by: ClassVar[str] = ""
+    parts: ClassVar[Mapping[str, str]] = {}
 
     epochs: int
     batch: int = 128
