@@ -225,6 +225,19 @@ def test_markers_cost_no_operations_and_unmarked_rules_nothing():
     assert [leaf.share for leaf in marked.leaves] == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("mode", ["log", "probability", "degree"])
+def test_atoms_that_teach_nothing_record_no_graph(sides, mode):
+    antecedent, consequent = SIDES[sides]
+    rule = dl.Implies(antecedent, consequent, evidence=True)
+    plan = compile_rules([("rule", rule)], mode)
+    live = {name: value.requires_grad_(value.is_floating_point()) for name, value in fixed_tensors(rule).items()}
+    registers = plan.evaluate(plan.bind(live, True))
+    assert {leaf.share for leaf in plan.leaves} == {0.0, 1.0}
+    for leaf in plan.leaves:
+        assert registers[leaf.operand[0]].requires_grad == (leaf.share == 0.0)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile's own doing
 @pytest.mark.parametrize("share", SHARES)

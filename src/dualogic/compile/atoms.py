@@ -1,4 +1,7 @@
-"""The operations that give atoms their values: costs, degrees of truth, or plain truth."""
+"""The operations that give atoms their values: costs, degrees of truth, or plain truth.
+
+Atoms that are evidence and teach nothing are *held*: their operand is cut off first, so that their arithmetic records no graph.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ class Compare(Instruction):
         margin: added to the difference; a constant's number (as ``(number,)``) if lanes disagree.
         strict: for truth: which comparisons exclude equality; likewise.
         truth: give a bool instead of a cost.
+        held: let no gradient pass.
     """
 
     kind: str
@@ -31,9 +35,10 @@ class Compare(Instruction):
     margin: float | tuple[int]
     strict: bool | tuple[int]
     truth: bool
+    held: bool = False
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        difference = registers[self.operand]
+        difference = registers[self.operand].detach() if self.held else registers[self.operand]
         if self.kind != "order":
             distance = difference.abs()
             if self.truth:
@@ -65,6 +70,7 @@ class BooleanValue(Instruction):
         operand: probabilities, or logits where ``logits``.
         sign: 1 for ``b`` and -1 for ``~b``; a constant's number if lanes disagree.
         offset: the same, 0 for ``b`` and 1 for ``~b``, so that ``offset + sign * p`` is the literal's probability.
+        held: let no gradient pass.
     """
 
     mode: str
@@ -72,9 +78,10 @@ class BooleanValue(Instruction):
     logits: bool
     sign: float | tuple[int]
     offset: float | tuple[int]
+    held: bool = False
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        value = registers[self.operand]
+        value = registers[self.operand].detach() if self.held else registers[self.operand]
         if self.mode == "truth":
             return self._truth(torch.sigmoid(value) if self.logits else value, context)
         sign, offset = _lane(self.sign, context), _lane(self.offset, context)
@@ -83,7 +90,7 @@ class BooleanValue(Instruction):
                 return -torch.nn.functional.logsigmoid(value * sign)
             probability = torch.sigmoid(value * sign)
         else:
-            probability = value if self.sign == 1.0 else offset + sign * value
+            probability = value if self.sign == 1.0 else 1.0 - value if self.sign == -1.0 else offset + sign * value
         if self.mode == "log":
             return numerics.negative_log(probability)
         return 1 - probability if self.mode == "probability" else probability
@@ -103,9 +110,10 @@ class ClassValue(Instruction):
     mode: str
     operand: int
     logarithm: bool
+    held: bool = False
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        value = registers[self.operand]
+        value = registers[self.operand].detach() if self.held else registers[self.operand]
         if self.mode == "log":
             return torch.relu(-value) if self.logarithm else numerics.negative_log(value)
         return 1 - value if self.mode == "probability" else value
@@ -121,6 +129,7 @@ class ClassSetValue(Instruction):
         members: a constant, 1 for the classes that make the literal true and 0 for the others.
         negated: the literal is a negation (``members`` are the classes outside of the set).
         logarithm: the operand holds logarithms.
+        held: let no gradient pass.
     """
 
     mode: str
@@ -128,9 +137,10 @@ class ClassSetValue(Instruction):
     members: int
     negated: bool
     logarithm: bool
+    held: bool = False
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        value = fetch(registers, self.operand)
+        value = fetch(registers, self.operand).detach() if self.held else fetch(registers, self.operand)
         members = context.constants[self.members]
         if self.mode == "log" and self.logarithm:
             outside = torch.where(members > 0, 0.0, -torch.inf).to(value.dtype)

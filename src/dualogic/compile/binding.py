@@ -93,7 +93,9 @@ def bind(
             raise BindingError(
                 f"all tensors must be on one device: {device[1]!r} is on {device[0]} and {name!r} is on {tensor.device}"
             )
-        if tensor.is_floating_point():
+        if tensor.dtype is dtype:
+            pass  # nothing to promote
+        elif tensor.is_floating_point():
             if tensor.dtype.itemsize == 1:
                 raise BindingError(f"{name!r} must have at least 16 bits per number, as in .float(); got {tensor.dtype}")
             dtype = torch.promote_types(dtype, tensor.dtype)
@@ -118,9 +120,13 @@ def bind(
         validate = validate and bool(selected.any())
     for name, symbol in symbols.items():
         tensor = given[name]
-        given[name] = _to_bool(name, tensor) if isinstance(symbol, Mask) else tensor.to(dtype)
-        if validate and not isinstance(symbol, Mask):
-            _check_values(name, symbol, given[name])
+        if isinstance(symbol, Mask):
+            given[name] = _to_bool(name, tensor)
+            continue
+        if tensor.dtype is not dtype:
+            given[name] = tensor = tensor.to(dtype)
+        if validate:
+            _check_values(name, symbol, tensor)
     return Bound(given, batch[0], dtype, device[0], selected)
 
 
@@ -234,7 +240,8 @@ def _check_values(name: str, symbol: Node, tensor: Tensor) -> None:
     # One fast pass; only a suspicious result is looked at closely.
     probabilities = isinstance(symbol, (Categorical, Boolean)) and symbol.input == "probs"
     if probabilities:
-        low, high = (bound.item() for bound in torch.aminmax(values))
+        least, most = torch.aminmax(values)
+        low, high = least.item(), most.item()
         suspicious = not (low >= -RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE)
     else:
         suspicious = not math.isfinite(values.sum().item())

@@ -162,16 +162,16 @@ class Builder(TermBuilder):
         nodes = [node.operand for node in marked] if share else marked
         atom = nodes[0].operand if isinstance(nodes[0], Complement) else nodes[0]
         if isinstance(atom, Comparison):
-            kind, value = "comparison", self._comparison(nodes, lanes)
+            kind, value = "comparison", self._comparison(nodes, lanes, share == 1.0)
         elif isinstance(atom, ClassIn):
-            kind, value = "class", self._class(nodes, lanes)
+            kind, value = "class", self._class(nodes, lanes, share == 1.0)
         else:
-            kind, value = "boolean", self._boolean(nodes, lanes)
+            kind, value = "boolean", self._boolean(nodes, lanes, share == 1.0)
         leaf = Leaf(self._expand(value, lanes, len(nodes[0].shape)), kind, lanes, tuple(marked), share)
         self.leaves.append(leaf)
         return leaf
 
-    def _comparison(self, nodes: list[Comparison], lanes: tuple[int, ...]) -> Value:
+    def _comparison(self, nodes: list[Comparison], lanes: tuple[int, ...], held: bool) -> Value:
         rank = len(nodes[0].shape)
         signs = [-1.0 if node.operation in (">", ">=") else 1.0 for node in nodes]
         left, right = self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
@@ -191,12 +191,11 @@ class Builder(TermBuilder):
         if any(isinstance(value, tuple) for value in per_lane) and not value_lanes:
             difference = self._spread(difference, lanes)
         sign, margin, strict = per_lane
-        compare = ops.Compare(
-            kind, difference.register, sign, margin, strict if isinstance(strict, tuple) else strict > 0, self.mode == "truth"
-        )
+        strict = strict if isinstance(strict, tuple) else strict > 0
+        compare = ops.Compare(kind, difference.register, sign, margin, strict, self.mode == "truth", held)
         return Value(self._emit(compare), difference.lanes, difference.rank)
 
-    def _boolean(self, nodes: list[Any], lanes: tuple[int, ...]) -> Value:
+    def _boolean(self, nodes: list[Any], lanes: tuple[int, ...], held: bool) -> Value:
         atoms: list[Any] = [node.operand if isinstance(node, Complement) else node for node in nodes]
         value = self.term(atoms, lanes)
         negated = [isinstance(node, Complement) for node in nodes]
@@ -205,16 +204,17 @@ class Builder(TermBuilder):
         if isinstance(sign, tuple) and not value.lanes:
             value = self._spread(value, lanes)
         logits = atoms[0].symbol.input == "logits"
-        return Value(self._emit(ops.BooleanValue(self.mode, value.register, logits, sign, offset)), value.lanes, value.rank)
+        instruction = ops.BooleanValue(self.mode, value.register, logits, sign, offset, held)
+        return Value(self._emit(instruction), value.lanes, value.rank)
 
-    def _class(self, nodes: list[Any], lanes: tuple[int, ...]) -> Value:
+    def _class(self, nodes: list[Any], lanes: tuple[int, ...], held: bool) -> Value:
         negated = isinstance(nodes[0], Complement)
         atoms: list[ClassIn] = [node.operand if negated else node for node in nodes]
         symbol = atoms[0].operand.symbol
         logarithm = self.mode == "log" and symbol.input == "logits"
         if not negated and len(atoms[0].classes) == 1 and self.mode != "truth":
             value = self._access([_at_class(atom) for atom in atoms], lanes, probabilities=False)
-            return Value(self._emit(ops.ClassValue(self.mode, value.register, logarithm)), value.lanes, value.rank)
+            return Value(self._emit(ops.ClassValue(self.mode, value.register, logarithm, held)), value.lanes, value.rank)
         value = self.term([atom.operand for atom in atoms], lanes)
         chosen = [[float((label in atom.classes) != negated) for label in range(symbol.size)] for atom in atoms]
         rank = value.rank - 1
@@ -226,7 +226,7 @@ class Builder(TermBuilder):
             shape = (1, *lanes, *(1,) * rank, symbol.size)
             members = self._constant(torch.tensor(chosen, dtype=torch.float64).reshape(shape))
             result_lanes, operand = lanes, self._expand(value, lanes, value.rank)
-        instruction = ops.ClassSetValue(self.mode, operand, members, negated, logarithm)
+        instruction = ops.ClassSetValue(self.mode, operand, members, negated, logarithm, held)
         return Value(self._emit(instruction), result_lanes, rank)
 
 

@@ -20,6 +20,9 @@ from dualogic.duals.memory import Memory, copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
 from dualogic.errors import SampleIndexError, StateError
 
+SHORT_BATCH = 512
+"""Up to here Python finds duplicates sooner than five operations on a tensor do."""
+
 Apply = Callable[[Tensor, Tensor], Tensor]
 """Rows and moves to new rows, row by row."""
 
@@ -238,12 +241,29 @@ def as_index(index: Any, device: torch.device, batch: int, samples: int | None =
 
 def check_range(index: Tensor, samples: int) -> None:
     """Refuse an index with an entry outside of the table; reads the tensor."""
-    if index.numel() and (int(index.min()) < 0 or int(index.max()) >= samples):
+    if not index.numel():
+        return
+    low, high = torch.aminmax(index)
+    if low.item() < 0 or high.item() >= samples:
         wrong = index[(index < 0) | (index >= samples)][0].item()
         raise SampleIndexError(
             f"sample index {wrong} is out of range for num_samples={samples}; indices run from 0 to {samples - 1}. Nothing was "
             f"changed"
         )
+
+
+def has_duplicates(index: Tensor) -> bool:
+    """Whether some sample occurs twice; reads the tensor ``(batch,)``.
+
+    Example:
+        >>> import torch
+        >>> has_duplicates(torch.tensor([4, 2, 4]))
+        True
+    """
+    if len(index) <= SHORT_BATCH:
+        return len(set(index.tolist())) < len(index)
+    ordered = index.sort().values
+    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:
@@ -261,8 +281,7 @@ def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:
                 [2.]])
     """
     if index.device.type == "cpu" and not torch.compiler.is_compiling():
-        ordered = index.sort().values
-        if not bool((ordered[1:] == ordered[:-1]).any()):
+        if not has_duplicates(index):
             return moves
         if moves.device.type == "cpu":
             # Data-dependent sizes cost nothing here, and spare a matrix of the batch against itself.
@@ -297,8 +316,7 @@ def average_selected(index: Tensor, moves: Tensor, selected: Tensor) -> tuple[Te
         (tensor([1., 0., 1.]), tensor([ True, False,  True]))
     """
     if index.device.type == "cpu" and not torch.compiler.is_compiling():
-        ordered = index.sort().values
-        if not bool((ordered[1:] == ordered[:-1]).any()):
+        if not has_duplicates(index):
             return moves, selected
         if moves.device.type == "cpu":
             samples, place = index.unique(return_inverse=True)
