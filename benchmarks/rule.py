@@ -106,17 +106,21 @@ def gpu_time(step: Callable[[int], None], steps: int = 20) -> tuple[float, float
         for number in range(steps):
             step(number)
         torch.cuda.synchronize()
-    # The compiler's annotations span kernels on the device's time line; they are no work of their own.
-    work = [
+    work = device_work(profile)
+    if not work:
+        raise RuntimeError("the profiler saw no work on the GPU")
+    return sum(event.device_time for event in work) / steps / 1e3, len(work) / steps
+
+
+def device_work(profile: Any) -> list[Any]:
+    """Events of work on the GPU; annotations span kernels on the device's time line and are no work of their own."""
+    return [
         event
         for event in profile.events()
         if event.device_type == torch.autograd.DeviceType.CUDA
         and not getattr(event, "is_user_annotation", False)
-        and not event.name.startswith(("##", "Torch-Compiled", "ProfilerStep", "CompiledFunction"))
+        and not event.name.startswith(("##", "Torch-Compiled", "ProfilerStep", "CompiledFunction", "Optimizer."))
     ]
-    if not work:
-        raise RuntimeError("the profiler saw no work on the GPU")
-    return sum(event.device_time for event in work) / steps / 1e3, len(work) / steps
 
 
 def eager(device: str) -> dict[str, Any]:

@@ -91,6 +91,7 @@ def _read_variant(name: str, values: Mapping[str, Any]) -> Variant:
     }
     if any(not math.isfinite(timing.ms) or timing.ms <= 0 for network in timings.values() for timing in network.values()):
         raise ValueError("a time is not a positive number")
-    bounds = {part: str(network["profile"]["bound"]) for part, network in values["networks"].items() if "profile" in network}
+    profiles = {part: network.get("profile", {}) for part, network in values["networks"].items()}  # one that failed has no bound
+    bounds = {part: str(profile["bound"]) for part, profile in profiles.items() if "bound" in profile}
     machine = values["machine"]
     return Variant(name, str(machine["name"]), str(machine["commit"]), int(values["steps_per_epoch"]), timings, bounds)
