@@ -5,8 +5,8 @@
     python benchmarks/cifar100.py --compile                         # the network through torch.compile, as a further variant
     python benchmarks/cifar100.py --smoke --networks vgg16          # tiny, on made-up images, on any machine
 
-Steps are those of ``dualogic run cifar100``: built by the runner's own ``Loop``, 128 labelled and 128 unlabelled images on the
-device, bfloat16, channels last, recorded as a CUDA graph. The methods take turns in blocks of steps within one process; the
+Steps are those of ``dualogic run cifar100``: built by the runner's own ``Loop``, 126 labelled images (10,000 in 79 steps) and 128
+unlabelled ones on the device, bfloat16, channels last, recorded as a CUDA graph. Methods take turns in blocks of steps; the
 median block counts. The profile is of an eager step with the rule ``dual`` and the optimizer of the captured one. Results go to
 ``results/benchmarks/cifar100.json``, where ``dualogic table cifar100`` finds them; a variant of another commit is replaced.
 """
