@@ -1,9 +1,9 @@
 """Every run behind docs/results.md.
 
-Call: ``python benchmarks/paper.py --runs RUNS --jobs 16 --part small`` (and ``--part images``), on a machine with a GPU and the
-data sets; then ``dualogic table all --runs RUNS --collect results``. Runs that have ended are not made again. Runs this small
-leave a GPU idle most of the time: sixteen at a time share one, best under NVIDIA's multi-process service
-(``nvidia-cuda-mps-control -d``).
+Call: ``python benchmarks/paper.py --runs RUNS --jobs 16 --part small`` (and ``--part images``, ``--part cifar100``), on a machine
+with a GPU and the data sets; then ``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder in RUNS. Runs that
+have ended are not made again. Small runs leave a GPU idle most of the time: sixteen at a time share one, best under NVIDIA's
+multi-process service (``nvidia-cuda-mps-control -d``). Large networks fill it: two at a time are enough.
 """
 
 from __future__ import annotations
@@ -23,9 +23,15 @@ SEEDS = range(5)
 MORE_SEEDS = range(10)
 SMALL = ("hwf", "hwf-5-20", "digits-mixed", "digits", "hwf-efficiency", "hwf-efficiency-5", "paths", "paths-draws")
 IMAGES = ("cifar10-stl10",)
-CHANGED: dict[str, dict[str, Any]] = {"cifar10-stl10": {"epochs": 60, "measure_every": 10}}
+NETWORKS = ("vgg16", "resnet50", "densenet100")
+CHANGED: dict[str, dict[str, Any]] = {"cifar10-stl10": {"epochs": 30, "measure_every": 5}}
 """Hyper-parameters that differ from the paper's, for want of time on the machine."""
-PRECISION: dict[str, Any] = {"cifar10-stl10": "bf16-mixed"}
+PRECISION: dict[str, Any] = {"cifar10-stl10": "bf16-mixed", "cifar100": "bf16-mixed"}
+CIFAR100_ARMS = ("dual", "none", "dl2", "hard", "uniform", "entropy", "pd1", "pd2")
+CIFAR100_SEEDS = {"vgg16": 3, "resnet50": 1, "densenet100": 1}
+MAIN_ROWS = {("resnet50", "none"): 3, ("resnet50", "dual"): 3}
+FORMS = ("one", "implication")
+"""Of the rule of CIFAR-100, for ``dual``, beside the published one."""
 SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}
 """Arms with ten seeds."""
 FEWER = {"paths-draws": ("none", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")}
@@ -61,16 +67,38 @@ def make_variants(tasks: tuple[str, ...]) -> Iterator[tuple[Path, Config]]:
             yield Path(f"variant-{number}"), Config(hyper, arm, options, seed=seed, precision=precision)
 
 
+def make_cifar100() -> Iterator[tuple[Path, Config]]:
+    """Each network in folders of its own; the most telling runs first."""
+    for network in NETWORKS:
+        for arm in CIFAR100_ARMS:
+            for form in ("published", *FORMS) if arm == "dual" else ("published",):
+                for seed in range(MAIN_ROWS.get((network, arm), CIFAR100_SEEDS[network])):
+                    task = TASKS["cifar100"](model=network, form=form)
+                    yield Path(f"{network}-{form}"), Config(task, arm, seed=seed, precision=PRECISION["cifar100"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--part", choices=("small", "images"), default="small")
+    parser.add_argument("--part", choices=("small", "images", "cifar100"), default="small")
+    parser.add_argument("--tasks", nargs="+", help="only these")
+    parser.add_argument("--arms", nargs="+", help="only these")
+    parser.add_argument("--folders", nargs="+", help="only these folders of runs, such as main, variant-3 or resnet50-published")
+    parser.add_argument("--tune", action="store_true", help="let cuDNN time its algorithms")
     parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
     arguments = parser.parse_args()
-    tasks = SMALL if arguments.part == "small" else IMAGES
-    batches = [(Path("main"), config) for task in tasks for config in make_configs(task)]
-    batches += list(make_variants(tasks))
+    tasks = {"small": SMALL, "images": IMAGES, "cifar100": ()}[arguments.part]
+    batches = [(Path("main"), config) for task in tasks for config in make_configs(task)] + list(make_variants(tasks))
+    if arguments.part == "cifar100":
+        batches = list(make_cifar100())
+    batches = [
+        (folder, config)
+        for folder, config in batches
+        if (arguments.tasks is None or config.task.name in arguments.tasks)
+        and (arguments.arms is None or config.method in arguments.arms)
+        and (arguments.folders is None or folder.name in arguments.folders)
+    ]
     if arguments.smoke:
         batches = [
             (folder, dataclasses.replace(config, task=_short(config.task))) for folder, config in batches if not config.seed
@@ -87,7 +115,13 @@ def main() -> None:
 
     items = [(arguments.runs / folder, config) for folder, config in batches]
     try:
-        run_all([config for _, config in items], Machine(), [folder for folder, _ in items], jobs=arguments.jobs, on_end=report)
+        run_all(
+            [config for _, config in items],
+            Machine(tune=arguments.tune),
+            [folder for folder, _ in items],
+            jobs=arguments.jobs,
+            on_end=report,
+        )
     except StateError as error:
         print(error)
 

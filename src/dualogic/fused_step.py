@@ -98,12 +98,27 @@ class Stored:
     flags: Tensor
 
 
+@dataclasses.dataclass(frozen=True)
+class Pace:
+    """How weights move.
+
+    Attributes:
+        step: the dual step size.
+        exponentiated: not multiplied by the weight that moves, as a softmax step is.
+        local: not multiplied by the weight above, and a softmax step of ``k`` operands by ``k / 2``.
+    """
+
+    step: float
+    exponentiated: bool
+    local: bool
+
+
 def two_level_step(
     shape: TwoLevels,
     costs: Tensor,
     index: Tensor,
     stored: Stored,
-    step: float,
+    pace: Pace,
     bounds: tuple[float, float],
     squared: bool,
     limit: float,
@@ -115,14 +130,14 @@ def two_level_step(
         costs: of the atoms, ``(batch, atoms, clauses)``; the losses are differentiable with respect to them, once.
         index: the samples ``(batch,)``.
         stored: what is changed.
-        step: the dual step size.
+        pace: of the weights.
         bounds: of ``delta``.
         squared: ``delta^2`` is the mean of squared costs, not of costs.
         limit: a cost must be below this to count as finite.
     """
     losses: Tensor
     mu: Tensor
-    losses, mu, finite = _TwoLevelStep.apply(costs, index, stored, shape, step, limit)  # type: ignore[no-untyped-call]
+    losses, mu, finite = _TwoLevelStep.apply(costs, index, stored, shape, pace, limit)  # type: ignore[no-untyped-call]
     batch = costs.shape[0]
     _state[(1,)](mu, finite, stored.delta, stored.steps, batch, *bounds, SQUARED=squared, BATCH=triton.next_power_of_2(batch))
     return losses, mu
@@ -131,7 +146,7 @@ def two_level_step(
 class _TwoLevelStep(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, costs: Tensor, index: Tensor, stored: Stored, shape: TwoLevels, step: float, limit: float
+        ctx: Any, costs: Tensor, index: Tensor, stored: Stored, shape: TwoLevels, pace: Pace, limit: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         batch, width = costs.shape[0], stored.table.shape[1]
         costs = costs.contiguous()
@@ -142,7 +157,8 @@ class _TwoLevelStep(torch.autograd.Function):
         sizes = {"ATOMS": triton.next_power_of_2(shape.atoms), "CLAUSES": triton.next_power_of_2(shape.clauses)}
         _find_moves[(batch,)](
             stored.table, index, costs, stored.delta, rows, moves, clean, finite, stored.flags.view(torch.int8),
-            stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * step, shape.inner_sign * step, limit, **sizes,
+            stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * pace.step, shape.inner_sign * pace.step, limit,
+            EXPONENTIATED=pace.exponentiated, LOCAL=pace.local, **sizes,
         )  # fmt: skip
         _take_step[(batch,)](
             stored.table, clean, costs, stored.delta, rows, moves, losses, mu, gradient,
@@ -193,7 +209,8 @@ def _slope_of(mu, delta):  # type: ignore[no-untyped-def]
 @jit
 def _find_moves(  # type: ignore[no-untyped-def]
     table, index, costs, delta, rows, moves, clean, finite, flags,
-    samples, clauses, atoms, outer_step, inner_step, limit, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+    samples, clauses, atoms, outer_step, inner_step, limit,
+    EXPONENTIATED: tl.constexpr, LOCAL: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
     width = clauses * (1 + atoms)
@@ -220,8 +237,16 @@ def _find_moves(  # type: ignore[no-untyped-def]
     if fine == 0:
         tl.store(flags + 1, 1)
     counted = fine & inside
-    move_outer = outer_step * slope * outer * (clause - mu)
-    move_inner = inner_step * slope * outer[None, :] * inner * (cost - clause[None, :])
+    move_outer = outer_step * slope * (clause - mu)
+    move_inner = inner_step * slope * (cost - clause[None, :])
+    if not LOCAL:
+        move_inner = move_inner * outer[None, :]
+    if not EXPONENTIATED:
+        move_outer = move_outer * outer
+        move_inner = move_inner * inner
+        if LOCAL:
+            move_outer = move_outer * (0.5 * clauses)
+            move_inner = move_inner * (0.5 * atoms)
     tl.store(moves + own + o, tl.where(counted, move_outer, 0.0), mask=outer_mask)
     tl.store(moves + own + clauses + i, tl.where(counted, move_inner, 0.0), mask=inner_mask)
 

@@ -101,7 +101,7 @@ def test_weights_locked_in_while_the_rule_is_broken():
 def test_a_floor_that_is_reached_is_a_problem_only_if_the_task_suffers():
     for rising, severity in ((False, alarm.INFO), (True, alarm.WARNING)):
         x = dl.var("x")
-        logic = dl.LogicLoss(x <= 1)
+        logic = dl.LogicLoss(x <= 1, method=dl.methods.Dual(floor=0.1))
         seen = []
         monitor = dl.Monitor(logic, every=1, warn=False, on_finding=seen.append)
         for step in range(30):

@@ -97,7 +97,8 @@ def test_several_rules_at_once_equal_each_by_itself():
 def test_two_whole_updates_equal_a_calculation_by_hand():
     """One sample, one ``or`` of two real atoms with costs a and b, softmax logits (s, t), Algorithm 1's delta."""
     step, floor = 0.2, 0.1
-    logic = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("y") <= 0), num_samples=1, dtype=torch.float64)
+    method = dl.methods.Dual(rule="softmax", step=step, floor=floor)
+    logic = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("y") <= 0), num_samples=1, method=method, dtype=torch.float64)
 
     def phi(x):
         return math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
@@ -132,7 +133,9 @@ def test_two_whole_updates_equal_a_calculation_by_hand():
 def test_other_update_rules_equal_a_calculation_by_hand(rule):
     step, costs = 0.1, torch.tensor([0.9, 0.4, 0.1], dtype=torch.float64)
     x = dl.var("x", 3)
-    logic = dl.LogicLoss((x <= 0).all(), num_samples=1, method=dl.methods.Dual(step=step, rule=rule), dtype=torch.float64)
+    logic = dl.LogicLoss(
+        (x <= 0).all(), num_samples=1, method=dl.methods.Dual(step=step, rule=rule, floor=0.1), dtype=torch.float64
+    )
     weights = torch.full((3,), 1 / 3, dtype=torch.float64)
     delta = torch.tensor(1.0, dtype=torch.float64)
     for _ in range(4):
@@ -152,6 +155,49 @@ def test_other_update_rules_equal_a_calculation_by_hand(rule):
             weights = (point - low).clamp_min(0)
         delta = (weights * costs).sum().sqrt().clamp_min(0.1)
         torch.testing.assert_close(logic.weights(torch.tensor([0]))["rule"][0], weights, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("update", ["softmax", "exponentiated"])
+@pytest.mark.parametrize("name", rules())
+def test_local_steps_are_those_of_a_rule_by_itself_with_two_operands(name, update):
+    """Each connective moves by the slope of the whole rule times ``c - m`` of its own, whatever weights stand above."""
+    near = dl.methods.Dual(local=True, step=0.7, rule=update).program({name: rules()[name]})
+    values = near.evaluate(near.plan.bind(needed(near.plan, tensors(4)), False))
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(4, near.plan.width, generator=generator, dtype=torch.float64)
+    state = {
+        key: value.double() if value.is_floating_point() else value for key, value in near.initial_state(torch.float64).items()
+    }
+    costs, moves = near.moves(rows, state, values)
+    mixture = Mixture(UPDATE_RULES[update], near._clean(rows, values), remember=True)
+    near.plan.fold(values, mixture)
+    slope = 0.7 * truncated_normal_slope(costs, state["delta"])
+    for level in near.plan.levels:
+        if level.uniform or level.shared or level.ragged or near.plan.masked:
+            continue
+        seen = mixture.joined[level.number]
+        centred = seen.values - seen.result.unsqueeze(1)
+        sign = 1.0 if level.operation == "&" else -1.0
+        expected = sign * centred * slope.view(4, *(1,) * (centred.dim() - 1))
+        if update == "softmax":
+            expected = expected * seen.weights * centred.shape[1] / 2
+        torch.testing.assert_close(level.columns(moves), expected.expand(level.columns(moves).shape), rtol=1e-10, atol=1e-12)
+
+
+def test_a_visit_takes_back_a_share_of_what_was_gathered():
+    x = dl.var("x", 3)
+    kept, faded = (
+        dl.LogicLoss((x <= 0).any(), 1, dl.methods.Dual(forget=forget, floor=1.0, ceiling=1.0), dtype=torch.float64)
+        for forget in (0.0, 0.25)
+    )
+    costs = torch.tensor([[0.9, 0.4, 0.1]], dtype=torch.float64, requires_grad=True)
+    for logic in (kept, faded):
+        logic(torch.tensor([0]), x=costs)
+    first = kept.state_dict()["table"].clone()
+    assert torch.equal(faded.state_dict()["table"], first), "there was nothing to forget"
+    for logic in (kept, faded):
+        logic(torch.tensor([0]), x=costs)
+    torch.testing.assert_close(faded.state_dict()["table"], kept.state_dict()["table"] - 0.25 * first, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", rules())

@@ -26,12 +26,14 @@ def settled_after(method, seeds, visits):
 
 def test_exponentiated_weights_reach_max_min():
     """Theorem 1; measured at step 0.5: 29 to 138 visits."""
-    assert settled_after(dl.methods.Dual(rule="exponentiated", step=0.5), seeds=10, visits=600).max() <= 500
+    assert (
+        settled_after(dl.methods.Dual(rule="exponentiated", step=0.5, local=False, floor=0.1), seeds=10, visits=600).max() <= 500
+    )
 
 
 def test_softmax_weights_reach_max_min_later():
-    """Theorem 1; measured at the default step 0.2: 419 to 639 visits."""
-    last = settled_after(dl.methods.Dual(rule="softmax"), seeds=4, visits=1200)
+    """Theorem 1; measured at step 0.2: 419 to 639 visits."""
+    last = settled_after(dl.methods.Dual(rule="softmax", step=0.2, local=False, floor=0.1), seeds=4, visits=1200)
     assert last.min() > 300
     assert last.max() <= 1000
 

@@ -18,6 +18,8 @@ class UpdateRule:
 
     name: str
     stored: str
+    shrinks = False
+    """A step is proportional to the weight that moves, so that it shrinks with the number of operands."""
 
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         """Weights ``(batch, k, *rest)`` that sum to 1 over the operands that exist."""
@@ -41,6 +43,7 @@ class SoftmaxStep(UpdateRule):
 
     name = "softmax"
     stored = "logits of weights"
+    shrinks = True
 
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         if mask is not None:
@@ -58,6 +61,7 @@ class ExponentiatedStep(SoftmaxStep):
     """The exponentiated gradient: ``log w += step * u * (c - m)``, renormalised. Settled weights still move."""
 
     name = "exponentiated"
+    shrinks = False
 
     def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:
         return slope * centred

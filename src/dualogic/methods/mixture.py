@@ -74,7 +74,7 @@ def _equal_weights(values: Tensor, mask: Tensor | None) -> Tensor:
     return mask.to(values.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
 
 
-def steps(plan: Plan, mixture: Mixture, slope: Tensor) -> Tensor:
+def steps(plan: Plan, mixture: Mixture, slope: Tensor, local: bool = False) -> Tensor:
     """The moves of all dual variables, ``(batch, width)``: ``slope * w * (c - m)`` for softmax logits.
 
     On the way down the tree the slope is multiplied by the weights that it passes: it stays the derivative of the loss with
@@ -84,42 +84,57 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor) -> Tensor:
         plan: the compiled rules.
         mixture: has folded the plan with ``remember=True``.
         slope: the step size times the slope of the loss at each rule, ``(batch, rules)``.
+        local: the slope is not multiplied on the way, and a rule whose steps shrink with the number of operands is made as quick
+            as with two: each connective moves as if it were the whole rule. Where entries share something, the mean over them
+            takes the place of the sum.
     """
     moves: dict[int, Tensor] = {}
 
     for branch, places in plan.roots:
         whole = len(places) == slope.shape[1]
-        _descend(branch, slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)), mixture, moves)
+        _descend(
+            branch, slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)), mixture, moves, local
+        )
     ordered = [moves[level.number].flatten(1) for level in plan.levels if not level.uniform]
     return ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1)
 
 
-def _descend(branch: Branch, slope: Tensor, mixture: Mixture, moves: dict[int, Tensor]) -> None:
+def _descend(branch: Branch, slope: Tensor, mixture: Mixture, moves: dict[int, Tensor], local: bool) -> None:
     # Not a closure: one that calls itself is a cycle, and would keep a step's tensors until Python looks for cycles.
     if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
         return
     level = branch.level
     seen = mixture.joined[level.number]  # type: ignore[index]
     if not level.uniform:
-        moves[level.number] = _move(level, seen, mixture.rule, slope, branch.can_be_empty)
+        moves[level.number] = _move(level, seen, mixture.rule, slope, branch.can_be_empty, local)
     if isinstance(branch, QuantifierBranch):
         if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
             return
-        below = slope.unsqueeze(1) * seen.weights
+        below = _pass_down(slope, seen, local)
         below = below.expand(below.shape[0], *seen.values.shape[1:]).unflatten(1, seen.extent)
         front = tuple(range(1, 1 + len(branch.dims)))
-        _descend(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, moves)
+        _descend(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, moves, local)
         return
     start = 0
     for group, count in zip(branch.groups, branch.counts):
         if isinstance(group, (JunctionBranch, QuantifierBranch)):
-            below = slope.unsqueeze(1) * seen.weights.narrow(1, start, count)
+            below = _pass_down(slope, seen, local).narrow(1, start, count)
             result = mixture.joined[group.level.number].result  # type: ignore[index]
-            _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes)), mixture, moves)
+            _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes), local), mixture, moves, local)
         start += count
 
 
-def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_empty: bool) -> Tensor:
+def _pass_down(slope: Tensor, seen: Joined, local: bool) -> Tensor:
+    """The slope at each operand ``(batch, k, ...)``; 0 at those that do not exist."""
+    slope = slope.unsqueeze(1)
+    if not local:
+        return slope * seen.weights
+    if seen.mask is not None:
+        return slope * seen.mask
+    return slope.expand(torch.broadcast_shapes(slope.shape, seen.weights.shape))
+
+
+def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_empty: bool, local: bool) -> Tensor:
     assert seen.columns is not None
     result = seen.result.unsqueeze(1)
     centred = seen.values - result if level.operation == "&" else result - seen.values
@@ -131,20 +146,25 @@ def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_em
         centred = torch.where(torch.isfinite(centred), centred, 0.0)
     if level.shared:
         # Entries that share their weights add up their gradients.
-        centred = (slope * centred).sum(tuple(2 + position for position in level.shared), keepdim=True)
+        axes = tuple(2 + position for position in level.shared)
+        centred = (slope * centred).mean(axes, keepdim=True) if local else (slope * centred).sum(axes, keepdim=True)
         slope = torch.ones_like(centred[:, :1])
         mask = _shared_mask(level, mask)
         weights = rule.weights(seen.columns, mask)
+    if local and rule.shrinks:
+        slope = slope * (0.5 * seen.values.shape[1] if mask is None else 0.5 * mask.sum(1, keepdim=True))
     move = rule.move(seen.columns, weights, slope, centred, mask)
     return level.unfit(move, seen.extent, 0.0) if level.ragged else move
 
 
-def _sum_to(value: Tensor, shape: torch.Size, axes_from: int) -> Tensor:
+def _sum_to(value: Tensor, shape: torch.Size, axes_from: int, mean: bool) -> Tensor:
     """Undo the broadcasting of a group's axes against its siblings'."""
     while value.dim() > len(shape):
-        value = value.sum(axes_from)
+        value = value.mean(axes_from) if mean else value.sum(axes_from)
     dims = tuple(dim for dim in range(axes_from, len(shape)) if shape[dim] == 1 and value.shape[dim] > 1)
-    return value.sum(dims, keepdim=True) if dims else value
+    if not dims:
+        return value
+    return value.mean(dims, keepdim=True) if mean else value.sum(dims, keepdim=True)
 
 
 def existing_columns(plan: Plan, mixture: Mixture, batch: int) -> Tensor:

@@ -106,6 +106,7 @@ class Machine:
         accelerator: ``"auto"`` takes a GPU if there is one.
         devices: how many processes share every batch.
         capture: record a step once as a CUDA graph and replay it; by default on one GPU.
+        tune: let cuDNN time its algorithms before it chooses one; pays for long runs of large networks.
         checkpoint_seconds: the least time between two checkpoints; the last epoch always has one.
         data: the folder of the data sets; the usual place by default.
         events: write TensorBoard events into the run folder.
@@ -114,6 +115,7 @@ class Machine:
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     devices: int = 1
     capture: bool | None = None
+    tune: bool = False
     checkpoint_seconds: float = 10.0
     data: Path | None = None
     events: bool = False

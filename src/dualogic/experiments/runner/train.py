@@ -62,6 +62,7 @@ def _train(fabric: Any, config: Config, machine: Machine, folder: RunFolder | No
     devices = [fabric.device] if fabric.device.type == "cuda" else []
     if devices:
         torch.set_float32_matmul_precision("high")  # as convolutions have it by default
+        torch.backends.cudnn.benchmark = machine.tune
     with torch.random.fork_rng(devices):
         loop = Loop(fabric, config, machine, folder)
         loop.resume()
@@ -134,7 +135,7 @@ class Loop:
             raise OptionError(
                 f"the task {self.config.task.name!r} has no logits whose entropy could be minimised; leave --method entropy out"
             )
-        return lambda rows, **bound: weight * torch.distributions.Categorical(logits=bound[symbol].float()).entropy().mean()
+        return lambda rows, **bound: weight * _entropy(bound[symbol]).mean()
 
     # ------------------------------------------------------------------ training
 
@@ -300,6 +301,12 @@ class Loop:
             self.folder.write_text(RESULT, json.dumps(result.as_dict(), indent=1) + "\n")
             self.folder.forget(CHECKPOINT)
         return result
+
+
+def _entropy(logits: Tensor) -> Tensor:
+    # torch.distributions checks its arguments, for which a recorded step cannot wait.
+    logarithms = torch.log_softmax(logits.float(), -1)
+    return -(logarithms.exp() * logarithms).sum(-1)
 
 
 def _choose_pool(problem: Problem, rule_on: str) -> Tensor:

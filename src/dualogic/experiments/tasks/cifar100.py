@@ -40,6 +40,10 @@ class CIFAR100(Task):
     network too, and reach batch norm only. The paper trains for 3,600 epochs, the baseline by SGD and the others by Adam.
 
     Attributes:
+        form: how the rule is written: ``"published"``, the mass of each superclass is 0 or 1; ``"implication"``, a superclass
+            with any mass has all of it; ``"one"``, some superclass has all of the mass. Masses sum to 1, so all three mean the
+            same. The first two have the same cost too, but the second says which part is evidence; the third cannot be met in
+            part by giving each superclass little.
         model: ``"vgg16"``, ``"resnet50"`` or ``"densenet100"``, in their forms for 32 x 32 pixels.
         labelled: labelled images, as many of each class.
         unlabelled: unlabelled ones, as many of each class.
@@ -59,13 +63,14 @@ class CIFAR100(Task):
     parts_by: ClassVar[str] = "model"
     parts: ClassVar[Mapping[str, str]] = {"vgg16": "VGG16", "resnet50": "ResNet50", "densenet100": "DenseNet100"}
 
-    epochs: int = 40
+    epochs: int = 30
     optimizer: Literal["adam", "sgd"] = "sgd"
     learning_rate: float = 0.1
     decay: Literal["none", "cosine"] = "cosine"
     weight_decay: float = 5e-4
     measure_every: int = 5
     show_pool: bool = True
+    form: Literal["published", "implication", "one"] = "published"
     model: Literal["vgg16", "resnet50", "densenet100"] = "resnet50"
     labelled: int = 10_000
     unlabelled: int = 30_000
@@ -111,11 +116,12 @@ class CIFAR100Problem(Problem):
         superclass[labels] = arrays["train_coarse"].long()
         self.superclass = superclass.to(device)
 
-        # The rule, as the paper writes it: the mass of each superclass is 0 or 1.
         p = dl.categorical("p", CLASSES, input="logits")
         mass = p.probabilities @ dl.constant("superclass", functional.one_hot(superclass, SUPERCLASSES).float())
         self.empty, self.full = mass == 0, mass == 1
-        self.rules = {"rule": (self.empty | self.full).all()}
+        self.published = (self.empty | self.full).all()
+        forms = {"published": self.published, "implication": ((mass > 0) >> self.full).all(), "one": self.full.any()}
+        self.rules = {"rule": forms[task.form]}
 
     def make_network(self) -> nn.Module:
         return NETWORKS[self.task.model](CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
@@ -142,7 +148,7 @@ class CIFAR100Problem(Problem):
         for temperature in TEMPERATURES if part == "test" else TEMPERATURES[:1]:
             mark = "" if temperature == 1 else f"_t{temperature}"
             scaled = logits / temperature
-            found["satisfied" + mark] = percent(self.rules["rule"].satisfied(tol=TOLERANCE, p=scaled))
+            found["satisfied" + mark] = percent(self.published.satisfied(tol=TOLERANCE, p=scaled))
             found["entropy" + mark] = torch.distributions.Categorical(logits=scaled).entropy().mean().item()
         return found
 
@@ -153,13 +159,19 @@ class CIFAR100Problem(Problem):
         logits = in_chunks(network, middle, self._as_input)
         truth = functional.one_hot(self.superclass[self.labels[pool]], SUPERCLASSES).bool()
         holds = {key: atom.satisfied(tol=TOLERANCE, p=logits) for key, atom in (("none", self.empty), ("all", self.full))}
-        weights = None if logic is None else logic.weights(torch.arange(len(pool), device=pool.device)).get("rule/0")
+        weights: dict[str, Tensor] = {}  # on each branch, (pool, superclasses)
+        if logic is not None:
+            stored = logic.weights(torch.arange(len(pool), device=pool.device))
+            if self.task.form == "one":
+                weights = {"all": stored["rule"]} if "rule" in stored else {}
+            elif "rule/0" in stored:
+                weights = dict(zip(holds, stored["rule/0"].unbind(-1)))
         found: dict[str, float] = {}
         for group, members in (("true_superclass", truth), ("others", ~truth)):
-            for position, (key, value) in enumerate(holds.items()):
+            for key, value in holds.items():
                 found[f"{key}_holds_{group}"] = percent(value[members])
-                if weights is not None:
-                    found[f"{key}_weight_{group}"] = weights[..., position][members].mean().item()
+                if key in weights:
+                    found[f"{key}_weight_{group}"] = weights[key][members].mean().item()
         return found
 
     def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
