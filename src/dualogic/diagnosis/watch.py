@@ -44,6 +44,8 @@ VISITS = 5
 """Visits of each sample before its weights are expected to have moved."""
 ZERO = 1e-6
 """A rule's gradient below this fraction of the one at the optimal duals is none."""
+MILD = 0.5
+"""A floor of delta from which on it cannot make a rule pull more than about twice as hard as a loss of weight 1."""
 RISEN = 1.1
 """A task's loss this many times its lowest running mean has risen."""
 
@@ -181,8 +183,8 @@ def _watch_delta(rule: RuleReport, number: int, logic: LogicLoss, window: Window
         return
     spread = method.spread if isinstance(method.spread, float) else dict(method.spread).get(rule.name, 0.0)
     delta = float(window.latest["delta"][number])
-    if spread >= method.floor or method.floor >= 1.0 or delta > method.floor * (1.0 + 1e-3):
-        return  # at a spread of its own a rule that is met is left alone, and from 1 on it pulls no more than a loss of weight 1
+    if spread >= method.floor or method.floor >= MILD or delta > method.floor * (1.0 + 1e-3):
+        return  # at a spread of its own a rule that is met is left alone
     message = f"delta is at its floor of {method.floor:g}, so the rule's gradient is multiplied by about {1 / method.floor:.3g}"
     task = window.ratio("task", 1, 0)
     if task is not None and window.lowest is not None and task > RISEN * window.lowest and window.lowest > 0:

@@ -30,9 +30,8 @@ class DistributionalMethod(Method):
         class_cost: ``"log"`` (``-log p``) or ``"probability"`` (``1 - p``) for class and Boolean atoms.
         delta: the rule for the scale: ``"mean"`` (Algorithm 1), ``"square"`` (the bound's minimiser), ``"exact"`` (the
             loss's minimiser) or ``"released"`` (once per epoch, ``clip(mean(mu)^2, floor, previous)``).
-        floor: lower bound of ``delta``. Where costs stay below it the rule pulls like a term of weight ``1 / floor``, which a
-            smaller floor lets grow as the rule comes to be met, above the labels at last. 1 is one nat where costs are
-            logarithmic, and the whole range of a probability; the paper has 0.1, a variance of 0.01.
+        floor: lower bound of ``delta``. Where costs are small a rule pulls like a loss of weight ``1 / delta``, so a small floor
+            puts a rule that is nearly met above the labels. The paper has 0.1, a variance of 0.01.
         ceiling: upper bound of ``delta``.
         epoch: for ``"released"``: how many samples make an epoch; the size of the table by default.
         evidence: what the antecedent of each ``a >> b`` is that does not say so itself: ``True`` for evidence, which the rule
@@ -45,7 +44,7 @@ class DistributionalMethod(Method):
 
     class_cost: str = "log"
     delta: str = "mean"
-    floor: float = 0.1
+    floor: float = 0.7
     ceiling: float = math.inf
     epoch: int | None = None
     evidence: bool | float = False

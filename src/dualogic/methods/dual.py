@@ -63,9 +63,9 @@ class Dual(DistributionalMethod):
     name: ClassVar[str] = "dual"
 
     evidence: bool | float = True
-    step: float = 0.2
+    step: float = 0.7
     rule: str = "softmax"
-    local: bool = False
+    local: bool = True
     forget: float = 0.0
     warmup: int = 0
     schedule: Callable[[Tensor], Tensor] | None = None

@@ -17,12 +17,14 @@ VIOLATING = 0.1
 SPREADS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """In units of the cost, ``-log p``: a pair that breaks the rule and is read as it should be costs 3 to 10."""
 
+BASE = {"step": 0.2, "floor": 0.1}
+"""Small, so that the spread and not the floor decides."""
 SETTINGS: dict[str, str | Method | None] = {
     "no rule": None,
-    **{f"dual, spread {spread:g}": Dual(evidence=False, spread=spread) for spread in SPREADS},
+    **{f"dual, spread {spread:g}": Dual(**BASE, evidence=False, spread=spread) for spread in SPREADS},
     # A spread also keeps delta large: what does that do by itself?
-    **{f"dual, floor {floor:g}": Dual(evidence=False, floor=floor) for floor in SPREADS[1:]},
-    **{f"dual, evidence, spread {spread:g}": Dual(evidence=True, spread=spread) for spread in (0.0, 1.0, 2.0)},
+    **{f"dual, floor {floor:g}": Dual(**{**BASE, "floor": floor}, evidence=False) for floor in SPREADS[1:]},
+    **{f"dual, evidence, spread {spread:g}": Dual(**BASE, evidence=True, spread=spread) for spread in (0.0, 1.0, 2.0)},
 }
 
 

@@ -13,8 +13,8 @@ from dualogic.experiments.study.digits import run_settings
 from dualogic.methods import Dual, Method
 
 SEEDS = range(3)
-STEPS = {"softmax": (0.2, 0.5, 1.0), "exponentiated": (0.05, 0.1, 0.2, 0.5)}
-FLOORS = (0.1, 0.5, 1.0)
+STEPS = {"softmax": (0.2, 0.5, 0.7, 1.0, 2.0), "exponentiated": (0.05, 0.1, 0.2, 0.5)}
+FLOORS = (0.1, 0.5, 0.7, 1.0)
 SETTINGS: dict[str, str | Method | None] = {
     f"{rule} {step}, floor {floor}": Dual(evidence=True, rule=rule, step=step, floor=floor)
     for rule, steps in STEPS.items()
