@@ -17,6 +17,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 pytest.importorskip("lark")
 pytest.importorskip("z3")
+pytest.importorskip("pysdd")
 
 
 @pytest.fixture(scope="module")

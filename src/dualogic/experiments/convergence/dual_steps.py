@@ -15,7 +15,7 @@ from dualogic.losses import truncated_normal_slope
 CLOSE = 0.01
 """How near to the optimum is near enough, as a share of the range of the costs."""
 STEP = 0.2
-"""The library's default."""
+"""Of the curves."""
 CURVE = 10_000
 """Visits that curves show at most."""
 
@@ -106,7 +106,7 @@ def _reverse(name: str, limit: int, steps: Sequence[float]) -> list[dict[str, An
 
 
 def _curves(limit: int) -> dict[str, Any]:
-    """The distance from the optimum over visits, for an ``and`` of two operands and the default step."""
+    """The distance from the optimum over visits, for an ``and`` of two operands and steps of ``STEP``."""
     looks = sorted({round(limit ** (position / 60)) for position in range(61)})
     costs = torch.tensor([[0.0, 1.0]], dtype=torch.float64)
     one = torch.ones(1, 1, dtype=torch.float64)
