@@ -70,14 +70,15 @@ def load_bench(pool: str, seed: int, violating: float = 0.0) -> Bench:
 
 
 @one_thread()
-def train(bench: Bench, method: str | Method | None, seed: int, epochs: int = EPOCHS) -> dict[str, Any]:
-    """One run, as in :func:`dualogic.experiments.demo.training.train`: cross-entropy, and the rule from the first epoch.
+def train(bench: Bench, method: str | Method | None, seed: int, epochs: int = EPOCHS, rule_from: int = 0) -> dict[str, Any]:
+    """One run, as in :func:`dualogic.experiments.demo.training.train`: cross-entropy, and the rule.
 
     Args:
         bench: the data.
         method: a name or an object from ``dl.methods``, or ``None`` for no rule.
         seed: of the weights and of the order of the batches.
         epochs: each visits every labelled image and every pair once.
+        rule_from: the number of epochs before the rule is taught.
 
     Returns:
         The demo's measures of the held-out images after the last epoch; the mean weight on Q of the pairs that break the rule;
@@ -97,11 +98,12 @@ def train(bench: Bench, method: str | Method | None, seed: int, epochs: int = EP
     steps = -(-len(split.labelled) // BATCH)
     failure = None
     try:
-        for _ in range(epochs):
+        for epoch in range(epochs):
+            taught = logic if epoch >= rule_from else None
             labelled = torch.randperm(len(split.labelled), generator=task_order).tensor_split(steps)
             unlabelled = torch.randperm(len(split.pool), generator=pool_order).tensor_split(steps)
             for chosen, index in zip(labelled, unlabelled):
-                loss = _loss(network, logic, bench, chosen, index)
+                loss = _loss(network, taught, bench, chosen, index)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -142,6 +144,7 @@ def run_settings(
     violating: float = 0.0,
     epochs: int = EPOCHS,
     on_run: Callable[[str, int], None] = lambda name, seed: None,
+    late: Mapping[str, int] | None = None,
 ) -> list[dict[str, Any]]:
     """Train every setting with every seed; the file is written after each run, and runs that it holds are not repeated.
 
@@ -153,6 +156,7 @@ def run_settings(
         violating: see :func:`load_bench`.
         epochs: of each run.
         on_run: called with the setting and the seed before each run.
+        late: the number of epochs before the rule is taught, for settings where it is not taught from the first on.
 
     Returns:
         All runs of the file.
@@ -165,7 +169,7 @@ def run_settings(
             if (name, pool, violating, seed, epochs) in done:
                 continue
             on_run(name, seed)
-            found = train(bench, method, seed, epochs)
+            found = train(bench, method, seed, epochs, (late or {}).get(name, 0))
             key = {"setting": name, "pool": pool, "violating": violating, "seed": seed, "epochs": epochs}
             runs.append({**key, **found})
             save(path, runs)

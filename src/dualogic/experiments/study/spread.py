@@ -17,14 +17,18 @@ VIOLATING = 0.1
 SPREADS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """In units of the cost, ``-log p``: a pair that breaks the rule and is read as it should be costs 3 to 10."""
 
-BASE = {"step": 0.2, "floor": 0.1}
-"""Small, so that the spread and not the floor decides."""
+
+def _dual(floor: float = 0.1, spread: float = 0.0, evidence: bool = False) -> Dual:
+    """With a small step and a small floor, so that the spread and not the floor decides."""
+    return Dual(step=0.2, floor=floor, spread=spread, evidence=evidence)
+
+
 SETTINGS: dict[str, str | Method | None] = {
     "no rule": None,
-    **{f"dual, spread {spread:g}": Dual(**BASE, evidence=False, spread=spread) for spread in SPREADS},
+    **{f"dual, spread {spread:g}": _dual(spread=spread) for spread in SPREADS},
     # A spread also keeps delta large: what does that do by itself?
-    **{f"dual, floor {floor:g}": Dual(**{**BASE, "floor": floor}, evidence=False) for floor in SPREADS[1:]},
-    **{f"dual, evidence, spread {spread:g}": Dual(**BASE, evidence=True, spread=spread) for spread in (0.0, 1.0, 2.0)},
+    **{f"dual, floor {floor:g}": _dual(floor) for floor in SPREADS[1:]},
+    **{f"dual, evidence, spread {spread:g}": _dual(spread=spread, evidence=True) for spread in (0.0, 1.0, 2.0)},
 }
 
 
