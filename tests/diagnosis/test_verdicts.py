@@ -69,6 +69,13 @@ def test_switching_off_says_what_is_left():
     assert "still violated on 40.0 %" in found.verdict
 
 
+def test_an_antecedent_that_mostly_stays_was_switched_off_only_where_the_rule_was_violated():
+    f = [1] * 6 + [0] * 4
+    found = report(f, [2] * 6 + [0] * 4).compare(report(f, [2] * 9 + [0]))
+    assert found.kind == verdict.SWITCHED_OFF
+    assert found.verdict.endswith("by switching the antecedent off where the rule was violated")
+
+
 def test_every_outcome_of_an_implication_is_judged_by_what_moved():
     """All pairs of small models: "switched off" only where the antecedent went, "in kind" only where the consequent came."""
     models = [report([1] * q + [0] * (4 - q), [2] * p + [0] * (4 - p)) for p, q in itertools.product(range(5), repeat=2)]

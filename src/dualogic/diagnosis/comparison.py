@@ -190,7 +190,8 @@ def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: 
     if gained:
         return Finding(verdict.IN_KIND, f"{facts}: the rule was satisfied by its consequent{rest}", after.path)
     if a_before - a_after >= HALF * repaired:
-        sentence = f"{facts}: the rule was satisfied by switching the antecedent off{rest}"
+        place = "" if a_after < HALF * a_before else " where the rule was violated"
+        sentence = f"{facts}: the rule was satisfied by switching the antecedent off{place}{rest}"
         return Finding(verdict.SWITCHED_OFF, sentence, after.path)
     return None
 
