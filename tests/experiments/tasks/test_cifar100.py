@@ -64,6 +64,20 @@ def test_the_rule_is_the_papers(problem):
     assert problem.rules["rule"].satisfied(tol=0.01, p=logits).tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("form", ["implication", "one", "each", "each implication"])
+def test_every_form_of_the_rule_holds_where_the_papers_does(small, problem, form):
+    task, folder = small
+    rules = dataclasses.replace(task, form=form).make_problem(0, folder, CPU).rules
+    scales = torch.tensor([0.1, 1.0, 10.0, 100.0]).repeat_interleave(50).unsqueeze(1)
+    logits = scales * torch.randn(200, 100, generator=torch.Generator().manual_seed(0))
+    held = torch.stack([rule.satisfied(tol=0.01, p=logits) for rule in rules.values()]).all(0)
+    assert 0.1 < held.float().mean() < 0.9
+    assert torch.equal(held, problem.rules["rule"].satisfied(tol=0.01, p=logits))
+    if form != "one":
+        costs = torch.stack([rule.cost(p=logits) for rule in rules.values()]).amax(0)
+        torch.testing.assert_close(costs, problem.rules["rule"].cost(p=logits))
+
+
 def test_sharpening_changes_no_prediction_but_satisfaction(problem):
     class Fixed(nn.Module):
         def forward(self, images):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from dualogic.experiments.arms import IMAGE_ARMS
 from dualogic.experiments.division import divide_by_class
 from dualogic.experiments.models import NETWORKS
 from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic.formula.connective import Formula
 from dualogic.logic_loss import LogicLoss
 
 CLASSES, SUPERCLASSES = 100, 20
@@ -43,7 +44,8 @@ class CIFAR100(Task):
         form: how the rule is written: ``"published"``, the mass of each superclass is 0 or 1; ``"implication"``, a superclass
             with any mass has all of it; ``"one"``, some superclass has all of the mass. Masses sum to 1, so all three mean the
             same. The first two have the same cost too, but the second says which part is evidence; the third cannot be met in
-            part by giving each superclass little.
+            part by giving each superclass little. ``"each"`` and ``"each implication"`` are the first two as twenty rules, whose
+            losses are summed, each with a ``delta`` of its own.
         model: ``"vgg16"``, ``"resnet50"`` or ``"densenet100"``, in their forms for 32 x 32 pixels.
         labelled: labelled images, as many of each class.
         unlabelled: unlabelled ones, as many of each class.
@@ -70,7 +72,7 @@ class CIFAR100(Task):
     weight_decay: float = 5e-4
     measure_every: int = 5
     show_pool: bool = True
-    form: Literal["published", "implication", "one"] = "published"
+    form: Literal["published", "implication", "one", "each", "each implication"] = "published"
     model: Literal["vgg16", "resnet50", "densenet100"] = "resnet50"
     labelled: int = 10_000
     unlabelled: int = 30_000
@@ -120,8 +122,7 @@ class CIFAR100Problem(Problem):
         mass = p.probabilities @ dl.constant("superclass", functional.one_hot(superclass, SUPERCLASSES).float())
         self.empty, self.full = mass == 0, mass == 1
         self.published = (self.empty | self.full).all()
-        forms = {"published": self.published, "implication": ((mass > 0) >> self.full).all(), "one": self.full.any()}
-        self.rules = {"rule": forms[task.form]}
+        self.rules = _write_rules(mass, task.form)
 
     def make_network(self) -> nn.Module:
         return NETWORKS[self.task.model](CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
@@ -164,8 +165,9 @@ class CIFAR100Problem(Problem):
             stored = logic.weights(torch.arange(len(pool), device=pool.device))
             if self.task.form == "one":
                 weights = {"all": stored["rule"]} if "rule" in stored else {}
-            elif "rule/0" in stored:
-                weights = dict(zip(holds, stored["rule/0"].unbind(-1)))
+            elif stored:
+                clauses = stored["rule/0"] if "rule" in self.rules else torch.stack([stored[name] for name in NAMES], 1)
+                weights = dict(zip(holds, clauses.unbind(-1)))
         found: dict[str, float] = {}
         for group, members in (("true_superclass", truth), ("others", ~truth)):
             for key, value in holds.items():
@@ -205,6 +207,21 @@ class CIFAR100Problem(Problem):
     def _as_input(self, images: Tensor) -> Tensor:
         """Bytes ``(n, 32, 32, 3)`` to numbers ``(n, 3, 32, 32)``, channels last in memory."""
         return ((images.float() / 255 - self.mean) / self.deviation).permute(0, 3, 1, 2)
+
+
+def _write_rules(mass: Any, form: str) -> dict[str, Formula]:
+    """The rule in one of its forms, about the masses of the superclasses."""
+    if form == "one":
+        return {"rule": (mass == 1).any()}
+    implication = "implication" in form
+
+    def clause(part: Any) -> Formula:
+        written: Formula = (part > 0) >> (part == 1) if implication else (part == 0) | (part == 1)
+        return written
+
+    if "each" in form:
+        return {name: clause(mass[number]) for number, name in enumerate(NAMES)}
+    return {"rule": clause(mass).all()}
 
 
 def _with_margin(images: Tensor) -> Tensor:
