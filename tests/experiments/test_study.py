@@ -9,7 +9,8 @@ import torch
 import dualogic as dl
 from dualogic.experiments.demo.data import load_split, rotate
 from dualogic.experiments.demo.training import train as train_demo
-from dualogic.experiments.study import evidence, spread, steps
+from dualogic.experiments.runner import Machine
+from dualogic.experiments.study import choice, evidence, options, spread, steps
 from dualogic.experiments.study.digits import load_bench, run_settings, train
 from dualogic.experiments.study.table import to_markdown
 
@@ -56,7 +57,12 @@ def test_settings_differ_in_one_option_each():
 
 @pytest.mark.parametrize(
     ("study", "settings", "seeds"),
-    [("spread", spread.SETTINGS, 3), ("evidence", evidence.SETTINGS, 10), ("steps", steps.SETTINGS, 3)],
+    [
+        ("spread", spread.SETTINGS, 3),
+        ("evidence", evidence.SETTINGS, 10),
+        ("steps", steps.SETTINGS, 3),
+        ("options", options.SETTINGS, 10),
+    ],
 )
 def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
     runs = json.loads((ROOT / "results" / "study" / f"{study}.json").read_text())["runs"]
@@ -67,7 +73,29 @@ def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
     assert not any(run["failure"] for run in runs)
 
 
-@pytest.mark.parametrize(("study", "page"), [("spread", "soft-rules"), ("evidence", "study"), ("steps", "study")])
+@pytest.mark.parametrize(
+    ("study", "page"), [("spread", "soft-rules"), ("evidence", "study"), ("steps", "study"), ("options", "study")]
+)
 def test_the_tables_of_the_documentation_are_those_of_the_results(study, page):
     runs = json.loads((ROOT / "results" / "study" / f"{study}.json").read_text())["runs"]
     assert to_markdown(runs) in (ROOT / "docs" / f"{page}.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_larger_tasks_are_chosen_between_by_validation_figures_alone(tmp_path):
+    tasks = {name: choice.TASKS[name]().make_smoke(tmp_path) for name in choice.SHOWN}
+    configs = choice.make_configs(seeds=(20,), tasks=tasks)
+    assert {config.task.name for config in configs.values()} == set(choice.SHOWN)
+    assert len({json.dumps(config.as_dict(), sort_keys=True) for config in configs.values()}) == len(configs)
+    wanted = {("digits-mixed", "no rule"), ("hwf", "default"), ("cifar100", "default, each")}
+    few = {key: config for key, config in configs.items() if key[:2] in wanted}
+    path = tmp_path / "choice.json"
+    choice.collect(path, tmp_path / "runs", Machine(accelerator="cpu", data=tmp_path), few)
+    runs = json.loads(path.read_text())["runs"]
+    assert [(run["task"], run["setting"], run["seed"]) for run in runs] == list(few)
+    for run in runs:
+        shown = set(choice.SHOWN[run["task"]])
+        kept = set(run) - {"task", "setting", "seed", "commit"}
+        assert kept <= shown
+        assert run["setting"] == "no rule" or kept == shown
+    assert "| default, each | 1 |" in choice.to_markdown(runs, "cifar100")
