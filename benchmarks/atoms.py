@@ -37,9 +37,9 @@ class LongHand(Hand):
             clause = (inner * costs).sum(1)
             mu = (outer * clause).sum(-1)
             _, slope = loss_and_slope(mu, self.delta)
-            upstream = slope[:, None] * outer
-            move_outer = STEP * upstream * (clause - mu[:, None])
-            move_inner = -STEP * upstream[:, None] * inner * (costs - clause[:, None])
+            slope = STEP * slope[:, None]
+            move_outer = slope * (outer * (0.5 * self.clauses)).clamp_max(1) * (clause - mu[:, None])
+            move_inner = slope[:, None] * (inner * (0.5 * self.atoms)).clamp_max(1) * (clause[:, None] - costs)
             rows = rows + torch.cat([move_outer, move_inner.flatten(1)], 1)
             self.table[index] = rows
             outer, inner = self.split(rows)

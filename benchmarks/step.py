@@ -21,7 +21,8 @@ from torch import Tensor
 import dualogic as dl
 from dualogic.compile.plan import compile_rules
 
-STEP, FLOOR, BATCH = 0.2, 0.1, 128
+STEP, FLOOR, BATCH = 0.7, 0.7, 128
+"""The defaults of ``dual``."""
 
 
 def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,9 +50,9 @@ class Hand:
             clause = (inner * costs).sum(-1)
             mu = (outer * clause).sum(-1)
             _, slope = loss_and_slope(mu, self.delta)
-            upstream = slope[:, None] * outer
-            move_outer = STEP * upstream * (clause - mu[:, None])
-            move_inner = -STEP * upstream[:, :, None] * inner * (costs - clause[:, :, None])
+            slope = STEP * slope[:, None]
+            move_outer = slope * (outer * (0.5 * self.clauses)).clamp_max(1) * (clause - mu[:, None])
+            move_inner = slope[:, :, None] * (inner * (0.5 * self.atoms)).clamp_max(1) * (clause[:, :, None] - costs)
             rows = rows + torch.cat([move_outer, move_inner.flatten(1)], 1)
             self.table[index] = rows
             outer = rows[:, : self.clauses].softmax(-1)

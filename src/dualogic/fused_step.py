@@ -105,7 +105,7 @@ class Pace:
     Attributes:
         step: the dual step size.
         exponentiated: not multiplied by the weight that moves, as a softmax step is.
-        local: not multiplied by the weight above, and a softmax step of ``k`` operands by ``k / 2``.
+        local: not multiplied by the weight above; a softmax step by ``min(w k / 2, 1)`` instead of the weight ``w``.
     """
 
     step: float
@@ -242,11 +242,12 @@ def _find_moves(  # type: ignore[no-untyped-def]
     if not LOCAL:
         move_inner = move_inner * outer[None, :]
     if not EXPONENTIATED:
-        move_outer = move_outer * outer
-        move_inner = move_inner * inner
         if LOCAL:
-            move_outer = move_outer * (0.5 * clauses)
-            move_inner = move_inner * (0.5 * atoms)
+            move_outer = move_outer * tl.minimum(outer * (0.5 * clauses), 1.0)
+            move_inner = move_inner * tl.minimum(inner * (0.5 * atoms), 1.0)
+        else:
+            move_outer = move_outer * outer
+            move_inner = move_inner * inner
     tl.store(moves + own + o, tl.where(counted, move_outer, 0.0), mask=outer_mask)
     tl.store(moves + own + clauses + i, tl.where(counted, move_inner, 0.0), mask=inner_mask)
 

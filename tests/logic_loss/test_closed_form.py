@@ -180,8 +180,29 @@ def test_local_steps_are_those_of_a_rule_by_itself_with_two_operands(name, updat
         sign = 1.0 if level.operation == "&" else -1.0
         expected = sign * centred * slope.view(4, *(1,) * (centred.dim() - 1))
         if update == "softmax":
-            expected = expected * seen.weights * centred.shape[1] / 2
+            expected = expected * (seen.weights * centred.shape[1] / 2).clamp(max=1)
         torch.testing.assert_close(level.columns(moves), expected.expand(level.columns(moves).shape), rtol=1e-10, atol=1e-12)
+
+
+def test_a_wide_connective_moves_at_the_pace_of_a_narrow_one_and_never_faster_than_an_exponentiated_step():
+    """One operand is cheaper than all others by 1: how its weight grows hardly depends on how many others there are."""
+    odds = {}
+    for count in (2, 20, 2000):
+        x = dl.var("x", count)
+        logic = dl.LogicLoss((x <= 0).any(), 1, dl.methods.Dual(floor=1.0, ceiling=1.0), dtype=torch.float64)
+        costs = torch.full((1, count), 1.0, dtype=torch.float64)
+        costs[0, 0] = 0.0
+        moved = []
+        for _ in range(60):
+            before = logic.state_dict()["table"].clone()
+            slope = truncated_normal_slope((logic.weights(torch.tensor([0]))["rule"][0] * costs[0]).sum(), torch.tensor(1.0))
+            logic(torch.tensor([0]), x=costs.requires_grad_())
+            step = logic.state_dict()["table"] - before
+            assert step.abs().max() <= 0.7 * slope + 1e-12
+            moved.append(float(logic.state_dict()["table"][0, 0] - logic.state_dict()["table"][0, 1]))
+        odds[count] = moved
+    assert 0.3 < odds[2000][4] / odds[2][4] < 3
+    assert odds[2000][0] > 0.25 * odds[2][0]
 
 
 def test_a_visit_takes_back_a_share_of_what_was_gathered():

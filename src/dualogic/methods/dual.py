@@ -48,8 +48,9 @@ class Dual(DistributionalMethod):
             the batch size.
         rule: ``"softmax"``, ``"exponentiated"`` or ``"projected"``; see :mod:`dualogic.duals.rules`.
         local: a connective's weights move as if it were the whole rule and had two operands: by the loss's slope at the whole
-            rule, whatever weights stand above it, and by ``k / 2`` times a softmax step for ``k`` operands. So they are as quick
-            among twenty clauses as alone. ``False`` takes the gradient, as the paper does.
+            rule, whatever weights stand above it, and in a softmax step by ``min(w k / 2, 1)`` where the gradient has the weight
+            ``w`` of one of ``k`` operands. So they are as quick among twenty clauses as alone. ``False`` takes the gradient, as
+            the paper does.
         forget: the share of what a weight's logit has gathered that a visit takes back before it adds its own.
         warmup: over how many updates the step rises from 0.
         schedule: a function of the number of updates so far (a tensor) to a factor of the step; see

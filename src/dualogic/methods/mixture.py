@@ -84,9 +84,9 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor, local: bool = False) -> T
         plan: the compiled rules.
         mixture: has folded the plan with ``remember=True``.
         slope: the step size times the slope of the loss at each rule, ``(batch, rules)``.
-        local: the slope is not multiplied on the way, and a rule whose steps shrink with the number of operands is made as quick
-            as with two: each connective moves as if it were the whole rule. Where entries share something, the mean over them
-            takes the place of the sum.
+        local: the slope is not multiplied on the way, and in a step that is proportional to the weight ``w`` that moves there is
+            ``min(w k / 2, 1)`` in its place, for ``k`` operands: each connective moves as if it were the whole rule and had two.
+            Where entries share something, the mean over them takes the place of the sum.
     """
     moves: dict[int, Tensor] = {}
 
@@ -151,8 +151,9 @@ def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_em
         slope = torch.ones_like(centred[:, :1])
         mask = _shared_mask(level, mask)
         weights = rule.weights(seen.columns, mask)
-    if local and rule.shrinks:
-        slope = slope * (0.5 * seen.values.shape[1] if mask is None else 0.5 * mask.sum(1, keepdim=True))
+    if local and rule.shrinks and weights.shape[1] != 2:
+        count = seen.values.shape[1] if mask is None else mask.sum(1, keepdim=True)
+        weights = (weights * (0.5 * count)).clamp_max(1.0)
     move = rule.move(seen.columns, weights, slope, centred, mask)
     return level.unfit(move, seen.extent, 0.0) if level.ragged else move
 
