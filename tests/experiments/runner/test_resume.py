@@ -13,6 +13,7 @@ import torch
 from dualogic.errors import StateError
 from dualogic.experiments.runner import Config, Machine, RunFolder, run_all, train
 from dualogic.experiments.runner.folder import CHECKPOINT
+from dualogic.experiments.runner.result import find_commit
 from dualogic.experiments.runner.sweep import folder_of
 from dualogic.experiments.tasks import Digits
 
@@ -29,6 +30,9 @@ def small(tmp_path_factory):
 def fixed_commit(monkeypatch):
     """Results name the commit, which may change while two of them are made to be compared."""
     monkeypatch.setenv("DUALOGIC_COMMIT", "abc1234")
+    find_commit.cache_clear()
+    yield
+    find_commit.cache_clear()
 
 
 @pytest.mark.slow
