@@ -205,6 +205,43 @@ def test_a_wide_connective_moves_at_the_pace_of_a_narrow_one_and_never_faster_th
     assert odds[2000][0] > 0.25 * odds[2][0]
 
 
+def test_local_steps_see_only_what_exists():
+    """A rule about three of five places moves its weights as one about three places does."""
+    places = dl.axis("n", max=5)
+    z, valid = dl.var("z", places), dl.mask("valid", places)
+    three = dl.var("z", 3)
+    ragged = dl.LogicLoss(((z <= 0.1) | (z >= 0.8)).all(where=valid), 2, dtype=torch.float64)
+    whole = dl.LogicLoss(((three <= 0.1) | (three >= 0.8)).all(), 2, dtype=torch.float64)
+    index, mask = torch.tensor([0, 1]), torch.tensor([[True, False, True, True, False]] * 2)
+    for visit in range(6):
+        values = torch.rand(2, 5, generator=torch.Generator().manual_seed(visit), dtype=torch.float64)
+        losses = [
+            ragged(index, z=values.clone().requires_grad_(), valid=mask),
+            whole(index, z=values[mask].view(2, 3).requires_grad_()),
+        ]
+        torch.testing.assert_close(*losses, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(ragged.weights(index)["rule"][mask].view(2, 3), whole.weights(index)["rule"])
+    torch.testing.assert_close(ragged.weights(index)["rule/0"][mask].view(2, 3, 2), whole.weights(index)["rule/0"])
+    assert whole.weights(index)["rule"].std() > 0.01
+
+
+def test_local_steps_of_tied_weights_are_the_mean_of_those_of_their_entries():
+    """Entries that share weights and agree move them as one entry would, however many they are."""
+    moved = {}
+    for count in (1, 2, 7):
+        x = dl.var("x", count)
+        rule = ((x <= 0) | (x <= 0.3) | (x >= 2)).all(duals="tied")
+        logic = dl.LogicLoss(rule, 1, dl.methods.Dual(floor=1.0, ceiling=1.0), dtype=torch.float64)
+        for _ in range(4):
+            logic(torch.tensor([0]), x=torch.full((1, count), 0.8, dtype=torch.float64, requires_grad=True))
+        assert logic._program.width == 3
+        (weights,) = logic.weights(torch.tensor([0])).values()
+        moved[count] = weights.reshape(-1, 3)[0]
+    torch.testing.assert_close(moved[2], moved[1])
+    torch.testing.assert_close(moved[7], moved[1])
+    assert moved[1].std() > 0.01
+
+
 def test_a_visit_takes_back_a_share_of_what_was_gathered():
     x = dl.var("x", 3)
     kept, faded = (
