@@ -2,7 +2,7 @@
 
     python benchmarks/cifar100.py                                   # all networks and methods, profile and times
     python benchmarks/cifar100.py --networks resnet50 --no-profile  # some; the file keeps the other networks
-    python benchmarks/cifar100.py --compile                         # the network through torch.compile, as a further variant
+    python benchmarks/cifar100.py --tune                            # cuDNN tries its algorithms, as a further variant
     python benchmarks/cifar100.py --smoke --networks vgg16          # tiny, on made-up images, on any machine
 
 Steps are those of ``dualogic run cifar100``: built by the runner's own ``Loop``, 126 labelled images (10,000 in 79 steps) and 128
@@ -106,7 +106,7 @@ def _now(device: str) -> Any:
     return event
 
 
-def profile(steps: Steps, device: str, block: int, compiled: bool) -> dict[str, Any]:
+def profile(steps: Steps, device: str, block: int) -> dict[str, Any]:
     """An eager step by kind of work; must come before the step is captured."""
     step = steps.loop.step
     plain = step.rule
@@ -119,23 +119,21 @@ def profile(steps: Steps, device: str, block: int, compiled: bool) -> dict[str, 
     finally:
         step.rule = plain
     found: dict[str, Any] = {"ms": ms, "kernels": count, "eager_ms": eager}
-    if not compiled:
-        active, step.active = step.active, False  # counting sees every operation as Python, which fused rules are not made for
-        found["convolution_flops"] = kernels.convolution_flops(lambda: steps.eager(0))
-        step.active = active
+    active, step.active = step.active, False  # counting sees every operation as Python, which fused rules are not made for
+    found["convolution_flops"] = kernels.convolution_flops(lambda: steps.eager(0))
+    step.active = active
     return found
 
 
 def measure(task: CIFAR100, options: argparse.Namespace, device: str) -> tuple[dict[str, Any], int]:
     """Profile and times of one network; and the steps of an epoch."""
     fabric = Fabric(accelerator=device, devices=1, precision=options.precision)
-    more: dict[str, Any] = {"compile": True} if options.compile else {}
-    machine = Machine(accelerator=device, data=options.data, **more)  # type: ignore[arg-type]
+    machine = Machine(accelerator=device, data=options.data)  # type: ignore[arg-type]
     steps = {arm: Steps(fabric, task, arm, machine, options.precision) for arm in options.arms}
     found: dict[str, Any] = {}
     if options.profile and PROFILED in steps:
         try:
-            found["profile"] = profile(steps[PROFILED], device, options.block, options.compile)
+            found["profile"] = profile(steps[PROFILED], device, options.block)
         except Exception as error:  # the times are worth having without it
             traceback.print_exc()
             found["profile"] = {"error": f"{type(error).__name__}: {error}"[:2000]}
@@ -202,7 +200,6 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--networks", nargs="+", choices=list(CIFAR100.parts), default=list(CIFAR100.parts))
     parser.add_argument("--arms", nargs="+", default=list(ARMS), help="methods whose steps are timed")
     parser.add_argument("--no-profile", dest="profile", action="store_false", help="times only")
-    parser.add_argument("--compile", action="store_true", help="the network goes through torch.compile")
     parser.add_argument("--tune", action="store_true", help="cuDNN tries its algorithms instead of guessing the best")
     parser.add_argument("--precision", default="bf16-mixed", choices=("bf16-mixed", "32-true"))
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of steps of each method")
@@ -234,12 +231,11 @@ def main(words: Sequence[str] | None = None) -> int:
         torch.set_float32_matmul_precision("high")  # as the runner does
     torch.backends.cudnn.benchmark = options.tune
     parts = [word for word, wanted in (("captured", options.device == "cuda"), ("eager", options.device == "cpu")) if wanted]
-    variant = ", ".join([*parts, *["compiled"] * options.compile, *["tuned"] * options.tune])
+    variant = ", ".join([*parts, *["tuned"] * options.tune])
     machine = describe_machine(options.device, find_commit(), None)
     machine["command"] = describe_command(options)
     print(json.dumps(machine, indent=2), flush=True)
-    # Each method has a network of its own to be compiled.
-    with tempfile.TemporaryDirectory() as folder, torch._dynamo.config.patch(recompile_limit=64):
+    with tempfile.TemporaryDirectory() as folder:
         # Times do not depend on the rate, and a small one keeps every method finite.
         task = Shared(learning_rate=1e-3)
         if options.smoke:
@@ -254,7 +250,6 @@ def main(words: Sequence[str] | None = None) -> int:
             gc.collect()
             if options.device == "cuda":
                 torch.cuda.empty_cache()
-            torch._dynamo.reset()
     print(f"written to {options.out.name} after {time.perf_counter() - started:.0f} s")
     return 0
 

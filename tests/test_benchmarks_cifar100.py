@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from dualogic.experiments.models import NETWORKS
-from dualogic.experiments.runner import Machine
 from dualogic.experiments.tables.times import read_times
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -99,19 +98,11 @@ def test_networks_are_added_only_to_what_the_same_commit_measured(measure, load,
     assert list(content["variants"]["eager"]["networks"]) == ["vgg16"]
 
 
-def test_the_machine_is_asked_to_compile_only_by_the_flag(measure, load, monkeypatch):
-    seen = []
-
-    def make_machine(*, compile=None, **options):
-        seen.append(compile)
-        return Machine(**options)
-
-    monkeypatch.setattr(load("cifar100"), "Machine", make_machine)
+def test_a_tuned_step_is_a_variant_of_its_own(measure):
     words = ("--networks", "vgg16", "--arms", "none", "--no-profile")
     measure(*words)
-    content, _ = measure(*words, "--compile")
-    assert seen == [None, True]
-    assert list(content["variants"]) == ["eager", "eager, compiled"]
+    content, _ = measure(*words, "--tune")
+    assert list(content["variants"]) == ["eager", "eager, tuned"]
 
 
 def test_work_of_the_rule_is_told_apart_in_both_directions(load):

@@ -98,4 +98,4 @@ def test_the_larger_tasks_are_chosen_between_by_validation_figures_alone(tmp_pat
         kept = set(run) - {"task", "setting", "seed", "commit"}
         assert kept <= shown
         assert run["setting"] == "no rule" or kept == shown
-    assert "| default, each | 1 |" in choice.to_markdown(runs, "cifar100")
+    assert "| default, each | 1 |" in choice.show(runs, "cifar100")

@@ -62,7 +62,7 @@ def _train(fabric: Any, config: Config, machine: Machine, folder: RunFolder | No
     devices = [fabric.device] if fabric.device.type == "cuda" else []
     if devices:
         torch.set_float32_matmul_precision("high")  # as convolutions have it by default
-        torch.backends.cudnn.benchmark = machine.tune
+        torch.backends.cudnn.benchmark = machine.tune or torch.backends.cudnn.benchmark
     with torch.random.fork_rng(devices):
         loop = Loop(fabric, config, machine, folder)
         loop.resume()

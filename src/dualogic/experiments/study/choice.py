@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dualogic.experiments.runner import Config, Machine, run_all
+from dualogic.experiments.study.table import to_markdown
 from dualogic.experiments.tasks import TASKS, Task
 
 SEEDS = (20, 21)
@@ -87,31 +88,19 @@ def collect(path: Path, runs: Path, machine: Machine, configs: Mapping[tuple[str
     path.write_text(f'{{"runs": [\n {lines}\n]}}\n', encoding="utf-8")
 
 
-def to_markdown(runs: Sequence[Mapping[str, Any]], task: str) -> str:
-    """The settings of one task: the mean over the seeds of each figure.
+def show(runs: Sequence[Mapping[str, Any]], task: str) -> str:
+    """The settings of one task as a table; see :func:`dualogic.experiments.study.table.to_markdown`.
 
     Example:
         >>> run = {"task": "hwf", "setting": "default", "seed": 20, "accuracy": 60.0, "satisfied": 80.0}
-        >>> print(to_markdown([run, {**run, "seed": 21, "accuracy": 61.0}], "hwf"))
+        >>> print(show([run, {**run, "seed": 21, "accuracy": 61.0}], "hwf"))
         | setting | seeds | accuracy | satisfied |
         |---|---|---|---|
-        | default | 2 | 60.5 | 80.0 |
+        | default | 2 | 60.5 (60.0 to 61.0) | 80 |
         <BLANKLINE>
     """
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for run in runs:
-        if run["task"] == task:
-            groups.setdefault(run["setting"], []).append(run)
-    heads = [key.removeprefix("pool/").replace("_", " ") for key in SHOWN[task]]
-    lines = [f"| setting | seeds | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
-    for setting, found in groups.items():
-        cells = []
-        for key in SHOWN[task]:
-            numbers = [run[key] for run in found if key in run]
-            digits = 2 if "weight" in key else 1
-            cells.append(f"{sum(numbers) / len(numbers):.{digits}f}" if numbers else "")
-        lines.append(f"| {setting} | {len(found)} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    headings = {key: key.removeprefix("pool/").replace("_", " ") for key in SHOWN[task]}
+    return to_markdown([run for run in runs if run["task"] == task], headings, ("setting",))
 
 
 def main() -> None:
@@ -124,7 +113,7 @@ def main() -> None:
     arguments = parser.parse_args()
     collect(arguments.path, arguments.runs, Machine(), make_configs(arguments.seeds), arguments.jobs)
     runs = json.loads(arguments.path.read_text(encoding="utf-8"))["runs"]
-    sys.stdout.write("\n".join(to_markdown(runs, task) for task in SHOWN))
+    sys.stdout.write("\n".join(show(runs, task) for task in SHOWN))
 
 
 if __name__ == "__main__":

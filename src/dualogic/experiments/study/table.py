@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,15 @@ COLUMNS = {
 """Measures and their headings; see :class:`dualogic.experiments.demo.Measures`."""
 
 
-def to_markdown(runs: Sequence[dict[str, Any]]) -> str:
+def to_markdown(
+    runs: Sequence[Mapping[str, Any]], columns: Mapping[str, str] = COLUMNS, by: tuple[str, ...] = ("pool", "setting")
+) -> str:
     """One row for each pool and setting: mean and, in parentheses, smallest and largest over the seeds.
+
+    Args:
+        runs: from a file of results.
+        columns: measures and their headings; those that no run has are left out.
+        by: what names a row. Rows stand in the order in which they come, those of one value of the first together.
 
     Example:
         >>> run = {"pool": "mixed", "setting": "dual", "seed": 0, "accuracy": 97.56, "q": 100.0, "weight_sixes": None}
@@ -30,27 +37,26 @@ def to_markdown(runs: Sequence[dict[str, Any]]) -> str:
         | mixed | dual | 2 | 96.3 (95.0 to 97.6) | 100 |
         <BLANKLINE>
     """
-    shown = [key for key in COLUMNS if any(run.get(key) is not None for run in runs)]
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    shown = [key for key in columns if any(run.get(key) is not None for run in runs)]
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for run in runs:
-        groups.setdefault((run["pool"], run["setting"]), []).append(run)
-    pools = list(dict.fromkeys(pool for pool, _ in groups))
-    lines = [
-        f"| pool | setting | seeds | {' | '.join(COLUMNS[key] for key in shown)} |",
-        f"|---|---|---|{'---|' * len(shown)}",
-        *(
-            f"| {pool} | {setting} | {len(found)} | {' | '.join(_cell(key, [run[key] for run in found]) for key in shown)} |"
-            for (pool, setting), found in sorted(groups.items(), key=lambda group: pools.index(group[0][0]))
-        ),
-    ]
+        groups.setdefault(tuple(run[key] for key in by), []).append(run)
+    order = list(dict.fromkeys(key[0] for key in groups))
+    lines = [_row(*by, "seeds", *(columns[key] for key in shown)), "|" + "---|" * (len(by) + 1 + len(shown))]
+    for key, found in sorted(groups.items(), key=lambda group: order.index(group[0][0])):
+        lines.append(_row(*key, str(len(found)), *(_cell(column, [run.get(column) for run in found]) for column in shown)))
     return "\n".join(lines) + "\n"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _cell(key: str, values: Sequence[float | None]) -> str:
     numbers = [value for value in values if value is not None]
     if not numbers:
         return ""
-    digits = 2 if key.startswith("weight") else 1 if key == "accuracy" else 0
+    digits = 2 if "weight" in key else 1 if key == "accuracy" else 0
     mean, low, high = (f"{number:.{digits}f}" for number in (sum(numbers) / len(numbers), min(numbers), max(numbers)))
     return mean if low == high else f"{mean} ({low} to {high})"
 

@@ -20,7 +20,7 @@ MATCHED_NOTE = (
     f"{MATCHED.label}: satisfaction of the network without the rule and of the same seed, its logits divided by the temperature "
     "at which its mean entropy is that of the row (linear between measured temperatures); it shows what certainty alone gives."
 )
-ABOUT_THE_RULE = ("rule_on", "rule_from")
+ABOUT_THE_RULE = ("rule_on", "rule_from", "form")
 """Hyper-parameters that change nothing where there is no rule."""
 _KEY = re.compile(r"entropy(?P<mark>_t[\d.]+)?")
 

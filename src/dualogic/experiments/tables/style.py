@@ -119,3 +119,9 @@ def save(figure: Any, path: Path) -> None:
         raise OptionError(f"--out of a figure must end in one of {', '.join('.' + name for name in known)}; got {path.name!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
+    if path.suffix.lower() == ".png":
+        from PIL import Image  # comes with matplotlib
+
+        with Image.open(path) as picture:
+            small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        small.save(path, optimize=True, dpi=picture.info.get("dpi", (150, 150)))
