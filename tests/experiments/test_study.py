@@ -105,7 +105,7 @@ def test_the_larger_tasks_are_chosen_between_by_validation_figures_alone(tmp_pat
     assert len(list((tmp_path / "more").rglob("result.json"))) == 1  # the others were in the file
     for run in runs:
         shown = set(benches[run["task"]].shown)
-        kept = set(run) - {"task", "setting", "seed", "commit", "method", "failure"}
+        kept = set(run) - {"task", "setting", "seed", "commit", "config", "method", "failure"}
         assert kept <= shown
         assert run["setting"] == "no rule" or kept == shown
     assert "| each: default | 1 |" in choice.show(runs, "cifar100, VGG16")

@@ -68,13 +68,19 @@ FORMS = ("published", "implication", "one", "each", "each implication")
 """Ways to write the rule of CIFAR-100."""
 
 
-def _of_form(form: str, name: str, arm: str = "dual", **options: Any) -> tuple[str, Setting]:
-    return f"{form}: {name}", Setting(arm, options, hyper={"form": form})
+def _of_form(form: str, name: str, arm: str = "dual", weight: float | None = None, start: float = 0.0, **options: Any) -> Any:
+    late = f", from {start:.0%} of the epochs on" if start else ""
+    heavy = "" if weight is None else f", weight {weight:g}"
+    return f"{form}: {name}{heavy}{late}", Setting(arm, options, weight, {"form": form, "rule_from": start})
 
 
-CERTAINTY = dict(
+CERTAINTY: dict[str, Setting] = dict(
     [
         *CONTROLS.items(),
+        *(
+            (f"no rule, learning rate {rate}", Setting("none", hyper={"learning_rate": rate}))
+            for rate in (0.05, 0.03, 0.02, 0.01)
+        ),
         ("entropy", Setting("entropy")),
         *((f"DL2, weight {weight}", Setting("dl2", weight=weight)) for weight in (3.0, 10.0)),
         *(_of_form(form, "default") for form in FORMS),
@@ -82,10 +88,17 @@ CERTAINTY = dict(
         *(_of_form("one", f"floor {floor}", floor=floor) for floor in (0.3, 0.05)),
         *(_of_form("one", f"floor 0.1, step {step}", floor=0.1, step=step) for step in (0.2, 2.0)),
         *(_of_form("one", f"floor 0.1, delta {delta}", floor=0.1, delta=delta) for delta in ("square", "exact")),
+        _of_form("one", "floor 0.1, delta square, step 2", floor=0.1, delta="square", step=2.0),
+        _of_form("one", "floor 0.1, delta square, step 2", weight=5.0, floor=0.1, delta="square", step=2.0),
+        _of_form("one", "default", weight=10.0),
+        _of_form("one", "step 2", weight=30.0, start=0.5, step=2.0),
         _of_form("one", "floor 0.1, exponentiated 0.3, forget 0.1", floor=0.1, rule="exponentiated", step=0.3, forget=0.1),
         _of_form("one", "hard", "hard"),
         _of_form("one", "hard, floor 0.1", "hard", floor=0.1),
-        ("one: floor 0.1, from half of the epochs on", Setting(options={"floor": 0.1}, hyper={"form": "one", "rule_from": 0.5})),
+        _of_form("one", "floor 0.1", start=0.5, floor=0.1),
+        _of_form("each implication", "floor 0.03", floor=0.03),
+        _of_form("each implication", "floor 0.1, step 2", floor=0.1, step=2.0),
+        _of_form("each implication", "floor 0.1", weight=5.0, start=0.5, floor=0.1),
     ]
 )
 """Of a rule that asks for certainty: how it is written, and how hard it pulls."""
@@ -151,7 +164,7 @@ def collect(
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         figures = {**result["validation"], **{f"pool/{key}": value for key, value in result["pool"].items()}}
         kept = {key: figures[key] for key in benches[bench].shown if key in figures}
-        about = {"method": result["method"], "commit": result["commit"], "failure": result["failure"]}
+        about = {"config": result["config"], "method": result["method"], "commit": result["commit"], "failure": result["failure"]}
         found[bench, setting, seed] = {"task": bench, "setting": setting, "seed": seed, **about, **kept}
     places = {
         (name, setting): (row, column)
