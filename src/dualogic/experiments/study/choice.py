@@ -99,6 +99,13 @@ CERTAINTY: dict[str, Setting] = dict(
         _of_form("each implication", "floor 0.03", floor=0.03),
         _of_form("each implication", "floor 0.1, step 2", floor=0.1, step=2.0),
         _of_form("each implication", "floor 0.1", weight=5.0, start=0.5, floor=0.1),
+        ("100 epochs: no rule", Setting("none", hyper={"epochs": 100})),
+        ("100 epochs: DL2", Setting("dl2", hyper={"epochs": 100})),
+        ("100 epochs: each: default", Setting(hyper={"epochs": 100, "form": "each"})),
+        (
+            "100 epochs: each implication: floor 0.1",
+            Setting(options={"floor": 0.1}, hyper={"epochs": 100, "form": "each implication"}),
+        ),
     ]
 )
 """Of a rule that asks for certainty: how it is written, and how hard it pulls."""
