@@ -99,12 +99,17 @@ CERTAINTY: dict[str, Setting] = dict(
         _of_form("each implication", "floor 0.03", floor=0.03),
         _of_form("each implication", "floor 0.1, step 2", floor=0.1, step=2.0),
         _of_form("each implication", "floor 0.1", weight=5.0, start=0.5, floor=0.1),
-        ("100 epochs: no rule", Setting("none", hyper={"epochs": 100})),
-        ("100 epochs: DL2", Setting("dl2", hyper={"epochs": 100})),
-        ("100 epochs: each: default", Setting(hyper={"epochs": 100, "form": "each"})),
-        (
-            "100 epochs: each implication: floor 0.1",
-            Setting(options={"floor": 0.1}, hyper={"epochs": 100, "form": "each implication"}),
+        *(
+            (f"100 epochs: {name}", dataclasses.replace(setting, hyper={**setting.hyper, "epochs": 100}))
+            for name, setting in (
+                ("no rule", Setting("none")),
+                ("DL2", Setting("dl2")),
+                _of_form("each", "default"),
+                _of_form("each implication", "floor 0.1", floor=0.1),
+                _of_form("one", "default"),
+                _of_form("one", "floor 0.1, delta square, step 2", floor=0.1, delta="square", step=2.0),
+                _of_form("one", "exponentiated 1, forget 0.1", rule="exponentiated", step=1.0, forget=0.1),
+            )
         ),
     ]
 )
