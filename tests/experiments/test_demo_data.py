@@ -3,7 +3,7 @@ import torch
 
 from dualogic.errors import MissingExtraError, OptionError
 from dualogic.experiments.demo import POOLS, load_split, rotate
-from dualogic.experiments.demo.data import _load_digits
+from dualogic.experiments.demo.data import load_digits
 
 
 def _keys(images):
@@ -18,7 +18,7 @@ def test_no_six_is_labelled_and_every_other_class_is(pool):
 
 def test_the_pool_of_sixes_holds_the_training_sixes_and_nothing_else():
     split = load_split("sixes", seed=0)
-    images, labels = _load_digits()
+    images, labels = load_digits()
     held_out = int((split.held_out_labels == 6).sum())
     assert split.pool_is_six.all()
     assert len(split.pool) + held_out == int((labels == 6).sum())
@@ -27,7 +27,7 @@ def test_the_pool_of_sixes_holds_the_training_sixes_and_nothing_else():
 
 def test_the_mixed_pool_holds_every_training_image_and_knows_which_are_sixes():
     split = load_split("mixed", seed=0)
-    images, labels = _load_digits()
+    images, labels = load_digits()
     assert len(split.pool) + len(split.held_out) == len(images)
     assert _keys(split.pool[split.pool_is_six]) <= _keys(images[labels == 6])
     assert _keys(split.pool[~split.pool_is_six]) == _keys(split.labelled)
@@ -36,7 +36,7 @@ def test_the_mixed_pool_holds_every_training_image_and_knows_which_are_sixes():
 @pytest.mark.parametrize("pool", POOLS)
 def test_nothing_held_out_is_trained_on(pool):
     split = load_split(pool, seed=3)
-    images, _ = _load_digits()
+    images, _ = load_digits()
     assert len(_keys(images)) == len(images), "images must differ for this test to mean anything"
     assert not _keys(split.held_out) & (_keys(split.labelled) | _keys(split.pool))
     assert len(split.held_out_sixes) > 50
@@ -62,7 +62,7 @@ def test_rotation_is_half_a_turn():
 
 
 def test_a_turned_six_looks_more_like_a_nine_than_like_any_other_digit():
-    images, labels = _load_digits()
+    images, labels = load_digits()
     means = torch.stack([images[labels == digit].mean(0) for digit in range(10)])
     distances = (means - rotate(means[6])).flatten(1).norm(dim=1)
     assert distances.argmin() == 9

@@ -11,7 +11,7 @@ import dualogic as dl
 from dualogic.experiments.demo.data import load_split, rotate
 from dualogic.experiments.demo.training import train as train_demo
 from dualogic.experiments.runner import Machine
-from dualogic.experiments.study import ascent, choice, evidence, options, spread, steps
+from dualogic.experiments.study import ascent, certainty, choice, evidence, options, spread, steps
 from dualogic.experiments.study.digits import load_bench, run_settings, train
 from dualogic.experiments.study.table import to_markdown
 
@@ -82,6 +82,41 @@ def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
 def test_the_tables_of_the_documentation_are_those_of_the_results(study, page):
     runs = json.loads((ROOT / "results" / "study" / f"{study}.json").read_text())["runs"]
     assert to_markdown(runs) in (ROOT / "docs" / f"{page}.md").read_text()
+
+
+def test_a_rule_that_asks_for_certainty_has_no_gradient_at_equal_weights(tmp_path):
+    short = {
+        name: dataclasses.replace(certainty.SETTINGS[name], epochs=2)
+        for name in ("no rule", "DL2", "published: uniform", "one: default")
+    }
+    path = tmp_path / "certainty.json"
+    some = dict(list(short.items())[1:])
+    certainty.run(path, some, range(1))
+    found = {run["setting"]: run for run in certainty.run(path, short, range(1))}
+    assert list(found) == list(short)
+    assert json.loads(path.read_text())["rule"] == str(certainty.RULE)
+    measures = [[found[name][key] for key in ("accuracy", "group", "satisfied")] for name in short]
+    assert measures[0] == measures[2] != measures[1]
+    assert 0 < found["one: default"]["weight_others"] < found["one: default"]["weight_true"] < 1
+
+
+def test_committed_runs_on_certainty_are_those_of_the_documentation():
+    runs = json.loads((ROOT / "results" / "study" / "certainty.json").read_text())["runs"]
+    assert [(run["setting"], run["seed"]) for run in runs] == [
+        (name, seed) for name in certainty.SETTINGS for seed in certainty.SEEDS
+    ]
+    assert not any(run["failure"] for run in runs)
+    assert to_markdown(runs, certainty.COLUMNS, ("setting",)) in (ROOT / "docs" / "study.md").read_text()
+
+
+def test_committed_choices_are_those_of_the_documentation():
+    runs = json.loads((ROOT / "results" / "study" / "choice.json").read_text())["runs"]
+    page = (ROOT / "docs" / "study.md").read_text()
+    assert len({(run["task"], run["setting"], run["seed"]) for run in runs}) == len(runs) > 0
+    for bench in {run["task"] for run in runs}:
+        assert choice.show(runs, bench) in page
+        assert {run["setting"] for run in runs if run["task"] == bench} <= set(choice.BENCHES[bench].settings)
+    assert all(run["seed"] >= 20 for run in runs)
 
 
 @pytest.mark.slow

@@ -259,6 +259,48 @@ def test_a_visit_takes_back_a_share_of_what_was_gathered():
 
 
 @pytest.mark.parametrize("name", rules())
+@pytest.mark.parametrize("rule", UPDATE_RULES)
+def test_a_share_of_the_weights_is_divided_equally_after_a_step(name, rule):
+    """``(1 - share) w + share / k``, for the weights ``w`` after a plain step from the same table; over what exists."""
+    options = {"rule": rule, "floor": 1.0, "ceiling": 1.0}
+    shared = dl.LogicLoss({name: rules()[name]}, 8, dl.methods.Dual(share=0.3, **options), dtype=torch.float64)
+    plain = dl.LogicLoss({name: rules()[name]}, 8, dl.methods.Dual(**options), dtype=torch.float64)
+    index = torch.tensor([7, 0, 3, 2, 5])
+    for seed in (0, 1):
+        values = needed(shared._program.plan, {**tensors(5, seed=seed), "valid": tensors(5)["valid"]})
+        plain.load_state_dict(shared.state_dict())
+        for logic in (shared, plain):
+            logic(index, **values)
+    before, after = plain.weights(index), shared.weights(index)
+    assert before.keys() == after.keys()
+    for path, weights in before.items():
+        exists = after[path] > 0
+        assert rule == "projected" or torch.equal(exists, weights > 0)
+        count = exists.sum(-1, keepdim=True).double()
+        expected = torch.where(exists, 0.7 * weights + 0.3 / count, 0.0)
+        torch.testing.assert_close(after[path], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_with_a_share_a_decision_is_soon_undone():
+    """Visits until a weight that had long been small is above one half again, after the costs have changed sides."""
+    x, visits = dl.var("x", 2), {}
+    first, second = torch.tensor([[0.0, 1.0]], dtype=torch.float64), torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    for share in (0.0, 0.02):
+        method = dl.methods.Dual(rule="exponentiated", step=1.0, share=share, floor=1.0, ceiling=1.0)
+        logic = dl.LogicLoss((x <= 0).any(), 1, method, dtype=torch.float64)
+        index = torch.tensor([0])
+        for _ in range(50):
+            logic(index, x=first.clone().requires_grad_())
+        visits[share] = 0
+        assert logic.weights(index)["rule"][0, 1] < 0.02
+        while logic.weights(index)["rule"][0, 1] < 0.5:
+            logic(index, x=second.clone().requires_grad_())
+            visits[share] += 1
+    assert visits[0.02] <= 6
+    assert visits[0.0] > 5 * visits[0.02]
+
+
+@pytest.mark.parametrize("name", rules())
 def test_gradcheck_through_the_loss(name):
     # Without evidence, whose point is a gradient that is not the loss's.
     method = dl.methods.Dual(evidence=False)

@@ -37,6 +37,16 @@ class UpdateRule:
         """
         raise NotImplementedError
 
+    def share(self, columns: Tensor, share: float, mask: Tensor | None) -> Tensor:
+        """Columns whose weights are ``(1 - share) w + share / k``, for the weights ``w`` of these (Herbster and Warmuth 1998).
+
+        Args:
+            columns: as stored.
+            share: what is divided equally among the ``k`` operands that exist; above 0.
+            mask: which operands exist; the columns of the others are left as they are.
+        """
+        raise NotImplementedError
+
 
 class SoftmaxStep(UpdateRule):
     """A gradient step on softmax logits: ``logits += step * u * w * (c - m)`` (the default)."""
@@ -55,6 +65,15 @@ class SoftmaxStep(UpdateRule):
 
     def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:
         return slope * weights * centred
+
+    def share(self, columns: Tensor, share: float, mask: Tensor | None) -> Tensor:
+        weights = self.weights(columns, mask)
+        if mask is None:
+            logits = (weights + share / ((1.0 - share) * columns.shape[1])).log()
+            return logits - logits.mean(1, keepdim=True)
+        count = mask.sum(1, keepdim=True).clamp_min(1).to(weights.dtype)
+        logits = (weights + share / ((1.0 - share) * count)).log().masked_fill(~mask, 0.0)
+        return torch.where(mask, logits - logits.sum(1, keepdim=True) / count, columns)
 
 
 class ExponentiatedStep(SoftmaxStep):
@@ -84,11 +103,16 @@ class ProjectedStep(UpdateRule):
         moved = target - self._equal(columns, mask) - columns
         return moved if mask is None else moved.masked_fill(~mask, 0.0)
 
+    def share(self, columns: Tensor, share: float, mask: Tensor | None) -> Tensor:
+        equal = self._equal(columns, mask)
+        shared = (1.0 - share) * (self.weights(columns, mask) - equal)
+        return shared if mask is None else torch.where(mask, shared, columns)
+
     @staticmethod
     def _equal(columns: Tensor, mask: Tensor | None) -> Tensor | float:
         if mask is None:
             return 1.0 / columns.shape[1]
-        return mask / mask.sum(1, keepdim=True).clamp_min(1)
+        return mask.to(columns.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
 
 
 UPDATE_RULES: dict[str, UpdateRule] = {rule.name: rule for rule in (SoftmaxStep(), ExponentiatedStep(), ProjectedStep())}

@@ -19,7 +19,7 @@ from dualogic.formula.connective import Formula
 from dualogic.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
 from dualogic.methods.base import State
 from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
-from dualogic.methods.mixture import Mixture, existing_columns, steps
+from dualogic.methods.mixture import Manner, Mixture, existing_columns, steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +52,9 @@ class Dual(DistributionalMethod):
             ``w`` of one of ``k`` operands. So they are as quick among twenty clauses as alone. ``False`` takes the gradient, as
             the paper does.
         forget: the share of what a weight's logit has gathered that a visit takes back before it adds its own.
+        share: of the weights, divided equally among a connective's operands after each step, below 1: no weight falls below
+            ``share / k``, so that a decision that the network outgrows is soon undone (the fixed share of Herbster and Warmuth,
+            "Tracking the best expert", 1998). With exponentiated steps this makes large steps safe; see ``docs/study.md``.
         warmup: over how many updates the step rises from 0.
         schedule: a function of the number of updates so far (a tensor) to a factor of the step; see
             :mod:`dualogic.duals.schedule`.
@@ -72,6 +75,7 @@ class Dual(DistributionalMethod):
     rule: str = "softmax"
     local: bool = True
     forget: float = 0.0
+    share: float = 0.0
     warmup: int = 0
     schedule: Callable[[Tensor], Tensor] | None = None
     loss_first: bool = False
@@ -83,6 +87,8 @@ class Dual(DistributionalMethod):
             raise OptionError(f"the dual step must be at least 0 and finite; got {self.step!r}")
         if not 0 <= self.forget <= 1:
             raise OptionError(f"forget is a share and must be from 0 to 1; got {self.forget!r}")
+        if not 0 <= self.share < 1:
+            raise OptionError(f"share must be at least 0 and below 1, which would leave equal weights; got {self.share!r}")
         if self.schedule is not None and not callable(self.schedule):
             raise OptionError(f"schedule must be a function of the number of updates so far, or None; got {self.schedule!r}")
         if self.warmup < 0:
@@ -127,7 +133,9 @@ class DualProgram(DistributionalProgram):
         self.rule = UPDATE_RULES[method.rule]
         self.stored = self.rule.stored
         plain = method.rule != "projected" and method.delta in ("mean", "square") and not method.warmup
-        plain = plain and method.schedule is None and not (method.loss_first or method.forget) and self.spreads is None
+        plain = plain and method.schedule is None and self.spreads is None
+        plain = plain and not (method.loss_first or method.forget or method.share)
+        self.manner = Manner(method.local, method.forget, method.share)
         self.two_levels = find_two_levels(self.plan) if plain else None
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
@@ -154,9 +162,7 @@ class DualProgram(DistributionalProgram):
         if not self.width:
             return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device)
         slope = self.slope(costs, state["delta"])
-        moves = steps(self.plan, mixture, self._step(state) * slope, self.method.local)
-        if self.method.forget:
-            moves = moves - self.method.forget * self._clean(rows, values)
+        moves = steps(self.plan, mixture, self._step(state) * slope, self.manner)
         if self.plan.masked and not self.shared:
             # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0; but what it
             # learned when it did exist, under another mask, is kept.

@@ -74,7 +74,24 @@ def _equal_weights(values: Tensor, mask: Tensor | None) -> Tensor:
     return mask.to(values.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
 
 
-def steps(plan: Plan, mixture: Mixture, slope: Tensor, local: bool = False) -> Tensor:
+@dataclasses.dataclass(frozen=True)
+class Manner:
+    """How weights move, apart from the size of the step.
+
+    Attributes:
+        local: the slope is not multiplied on the way down, and in a step that is proportional to the weight ``w`` that moves,
+            ``min(w k / 2, 1)`` is in its place, for ``k`` operands: each connective moves as if it were the whole rule and had
+            two. Where entries share something, the mean over them takes the place of the sum.
+        forget: the share of what is stored that is taken back before a step.
+        share: of the weights, divided equally among the operands after a step.
+    """
+
+    local: bool = False
+    forget: float = 0.0
+    share: float = 0.0
+
+
+def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = Manner()) -> Tensor:  # noqa: B008
     """The moves of all dual variables, ``(batch, width)``: ``slope * w * (c - m)`` for softmax logits.
 
     On the way down the tree the slope is multiplied by the weights that it passes: it stays the derivative of the loss with
@@ -84,43 +101,41 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor, local: bool = False) -> T
         plan: the compiled rules.
         mixture: has folded the plan with ``remember=True``.
         slope: the step size times the slope of the loss at each rule, ``(batch, rules)``.
-        local: the slope is not multiplied on the way, and in a step that is proportional to the weight ``w`` that moves there is
-            ``min(w k / 2, 1)`` in its place, for ``k`` operands: each connective moves as if it were the whole rule and had two.
-            Where entries share something, the mean over them takes the place of the sum.
+        manner: of the moves.
     """
     moves: dict[int, Tensor] = {}
 
     for branch, places in plan.roots:
         whole = len(places) == slope.shape[1]
         _descend(
-            branch, slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)), mixture, moves, local
+            branch, slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)), mixture, moves, manner
         )
     ordered = [moves[level.number].flatten(1) for level in plan.levels if not level.uniform]
     return ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1)
 
 
-def _descend(branch: Branch, slope: Tensor, mixture: Mixture, moves: dict[int, Tensor], local: bool) -> None:
+def _descend(branch: Branch, slope: Tensor, mixture: Mixture, moves: dict[int, Tensor], manner: Manner) -> None:
     # Not a closure: one that calls itself is a cycle, and would keep a step's tensors until Python looks for cycles.
     if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
         return
-    level = branch.level
+    level, local = branch.level, manner.local
     seen = mixture.joined[level.number]  # type: ignore[index]
     if not level.uniform:
-        moves[level.number] = _move(level, seen, mixture.rule, slope, branch.can_be_empty, local)
+        moves[level.number] = _move(level, seen, mixture.rule, slope, branch.can_be_empty, manner)
     if isinstance(branch, QuantifierBranch):
         if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
             return
         below = _pass_down(slope, seen, local)
         below = below.expand(below.shape[0], *seen.values.shape[1:]).unflatten(1, seen.extent)
         front = tuple(range(1, 1 + len(branch.dims)))
-        _descend(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, moves, local)
+        _descend(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, moves, manner)
         return
     start = 0
     for group, count in zip(branch.groups, branch.counts):
         if isinstance(group, (JunctionBranch, QuantifierBranch)):
             below = _pass_down(slope, seen, local).narrow(1, start, count)
             result = mixture.joined[group.level.number].result  # type: ignore[index]
-            _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes), local), mixture, moves, local)
+            _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes), local), mixture, moves, manner)
         start += count
 
 
@@ -134,8 +149,9 @@ def _pass_down(slope: Tensor, seen: Joined, local: bool) -> Tensor:
     return slope.expand(torch.broadcast_shapes(slope.shape, seen.weights.shape))
 
 
-def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_empty: bool, local: bool) -> Tensor:
+def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_empty: bool, manner: Manner) -> Tensor:
     assert seen.columns is not None
+    local = manner.local
     result = seen.result.unsqueeze(1)
     centred = seen.values - result if level.operation == "&" else result - seen.values
     slope, mask, weights = slope.unsqueeze(1), seen.mask, seen.weights
@@ -155,6 +171,11 @@ def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_em
         count = seen.values.shape[1] if mask is None else mask.sum(1, keepdim=True)
         weights = (weights * (0.5 * count)).clamp_max(1.0)
     move = rule.move(seen.columns, weights, slope, centred, mask)
+    if manner.forget or manner.share:
+        moved = seen.columns * (1.0 - manner.forget) + move
+        if manner.share:
+            moved = rule.share(moved, manner.share, mask)
+        move = moved - seen.columns if mask is None else (moved - seen.columns).masked_fill(~mask, 0.0)
     return level.unfit(move, seen.extent, 0.0) if level.ragged else move
 
 

@@ -71,7 +71,7 @@ def load_split(pool: str, seed: int) -> Split:
     """
     if pool not in POOLS:
         raise OptionError(f"pool must be one of {', '.join(map(repr, POOLS))}; got {pool!r}")
-    images, labels = _load_digits()
+    images, labels = load_digits()
     tested, training = divide_by_class(labels, CLASSES, lambda count: [round(HELD_OUT * count)], seed)
     is_six = labels[training] == SIX
     sixes, others = training[is_six], training[~is_six]
@@ -79,11 +79,12 @@ def load_split(pool: str, seed: int) -> Split:
     return Split(images[others], labels[others], images[seen], labels[seen] == SIX, images[tested], labels[tested])
 
 
-def _load_digits() -> tuple[Tensor, Tensor]:
+def load_digits() -> tuple[Tensor, Tensor]:
+    """All digits that come with scikit-learn: images ``(1797, 1, 8, 8)`` in [0, 1], and labels ``(1797,)``."""
     try:
-        from sklearn.datasets import load_digits
+        from sklearn import datasets
     except ImportError as error:
         raise MissingExtraError("the demo's digits come with scikit-learn: pip install 'dualogic[demo]'") from error
-    digits = load_digits()
+    digits = datasets.load_digits()
     images = torch.as_tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     return images, torch.as_tensor(digits.target, dtype=torch.long)

@@ -62,6 +62,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "delta exact": {"delta": "exact"},
     "forget 0.2": {"forget": 0.2},
     "evidence off": {"evidence": False},
+    "exponentiated 2, share 0.02": {"rule": "exponentiated", "step": 2.0, "share": 0.02},
+    "exponentiated 1, share 0.02": {"rule": "exponentiated", "step": 1.0, "share": 0.02},
+    "exponentiated 2, share 0.02, floor 0.5": {"rule": "exponentiated", "step": 2.0, "share": 0.02, "floor": 0.5},
 }
 OPTIONS = CONTROLS | {name: Setting(options=options) for name, options in _OPTIONS.items()}
 FORMS = ("published", "implication", "one", "each", "each implication")
@@ -96,6 +99,9 @@ CERTAINTY: dict[str, Setting] = dict(
         _of_form("one", "hard", "hard"),
         _of_form("one", "hard, floor 0.1", "hard", floor=0.1),
         _of_form("one", "floor 0.1", start=0.5, floor=0.1),
+        *(_of_form(form, "exponentiated 2, share 0.02", **_OPTIONS["exponentiated 2, share 0.02"]) for form in FORMS),
+        _of_form("each", "exponentiated 2, share 0.02, floor 0.5", **_OPTIONS["exponentiated 2, share 0.02, floor 0.5"]),
+        _of_form("each", "exponentiated 4, share 0.05", rule="exponentiated", step=4.0, share=0.05),
         _of_form("each implication", "floor 0.03", floor=0.03),
         _of_form("each implication", "floor 0.1, step 2", floor=0.1, step=2.0),
         _of_form("each implication", "floor 0.1", weight=5.0, start=0.5, floor=0.1),
@@ -108,7 +114,11 @@ CERTAINTY: dict[str, Setting] = dict(
                 _of_form("each implication", "floor 0.1", floor=0.1),
                 _of_form("one", "default"),
                 _of_form("one", "floor 0.1, delta square, step 2", floor=0.1, delta="square", step=2.0),
-                _of_form("one", "exponentiated 1, forget 0.1", rule="exponentiated", step=1.0, forget=0.1),
+                *(
+                    _of_form(form, "exponentiated 2, share 0.02", **_OPTIONS["exponentiated 2, share 0.02"])
+                    for form in ("each", "one")
+                ),
+                _of_form("each", "exponentiated 2, share 0.02, floor 0.5", **_OPTIONS["exponentiated 2, share 0.02, floor 0.5"]),
             )
         ),
     ]

@@ -176,12 +176,12 @@ def run_settings(
     return runs
 
 
-def save(path: Path, runs: list[dict[str, Any]]) -> None:
-    """Write runs, a line each, with the versions that made them."""
+def save(path: Path, runs: list[dict[str, Any]], rule: str = str(RULE)) -> None:
+    """Write runs, a line each, with the rule that was taught and the versions that made them."""
     versions = {"dualogic": __version__, "torch": torch.__version__}
     lines = ",\n  ".join(json.dumps(run) for run in runs)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        f'{{\n "rule": {json.dumps(str(RULE))},\n "versions": {json.dumps(versions)},\n "runs": [\n  {lines}\n ]\n}}\n',
+        f'{{\n "rule": {json.dumps(rule)},\n "versions": {json.dumps(versions)},\n "runs": [\n  {lines}\n ]\n}}\n',
         encoding="utf-8",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -122,7 +122,7 @@ class CIFAR100Problem(Problem):
         mass = p.probabilities @ dl.constant("superclass", functional.one_hot(superclass, SUPERCLASSES).float())
         self.empty, self.full = mass == 0, mass == 1
         self.published = (self.empty | self.full).all()
-        self.rules = _write_rules(mass, task.form)
+        self.rules = write_rules(mass, task.form, NAMES)
 
     def make_network(self) -> nn.Module:
         return NETWORKS[self.task.model](CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
@@ -209,8 +209,19 @@ class CIFAR100Problem(Problem):
         return ((images.float() / 255 - self.mean) / self.deviation).permute(0, 3, 1, 2)
 
 
-def _write_rules(mass: Any, form: str) -> dict[str, Formula]:
-    """The rule in one of its forms, about the masses of the superclasses."""
+def write_rules(mass: Any, form: str, names: Sequence[str]) -> dict[str, Formula]:
+    """That one of several groups of classes has all of the probability, in one of the forms of :class:`CIFAR100`.
+
+    Args:
+        mass: of the groups, a term of one axis.
+        form: see there.
+        names: of the groups.
+
+    Example:
+        >>> mass = dl.var("mass", 3)
+        >>> write_rules(mass, "one", "abc"), len(write_rules(mass, "each", "abc"))
+        ({'rule': (mass == 1).any()}, 3)
+    """
     if form == "one":
         return {"rule": (mass == 1).any()}
     implication = "implication" in form
@@ -220,7 +231,7 @@ def _write_rules(mass: Any, form: str) -> dict[str, Formula]:
         return written
 
     if "each" in form:
-        return {name: clause(mass[number]) for number, name in enumerate(NAMES)}
+        return {name: clause(mass[number]) for number, name in enumerate(names)}
     return {"rule": clause(mass).all()}
 
 
