@@ -11,7 +11,7 @@ import dualogic as dl
 from dualogic.experiments.demo.data import load_split, rotate
 from dualogic.experiments.demo.training import train as train_demo
 from dualogic.experiments.runner import Machine
-from dualogic.experiments.study import ascent, certainty, choice, evidence, options, spread, steps
+from dualogic.experiments.study import ascent, certainty, choice, evidence, options, sharing, spread, steps
 from dualogic.experiments.study.digits import load_bench, run_settings, train
 from dualogic.experiments.study.table import to_markdown
 
@@ -64,6 +64,7 @@ def test_settings_differ_in_one_option_each():
         ("steps", steps.SETTINGS, 3),
         ("options", options.SETTINGS, 10),
         ("ascent", ascent.SETTINGS, 10),
+        ("sharing", sharing.SETTINGS, 10),
     ],
 )
 def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
@@ -77,7 +78,7 @@ def test_committed_results_hold_every_setting_and_seed(study, settings, seeds):
 
 @pytest.mark.parametrize(
     ("study", "page"),
-    [("spread", "soft-rules"), ("evidence", "study"), ("steps", "study"), ("options", "study"), ("ascent", "study")],
+    [("spread", "soft-rules"), *((study, "study") for study in ("evidence", "steps", "options", "ascent", "sharing"))],
 )
 def test_the_tables_of_the_documentation_are_those_of_the_results(study, page):
     runs = json.loads((ROOT / "results" / "study" / f"{study}.json").read_text())["runs"]
