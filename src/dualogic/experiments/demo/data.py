@@ -82,9 +82,9 @@ def load_split(pool: str, seed: int) -> Split:
 def load_digits() -> tuple[Tensor, Tensor]:
     """All digits that come with scikit-learn: images ``(1797, 1, 8, 8)`` in [0, 1], and labels ``(1797,)``."""
     try:
-        from sklearn import datasets
+        from sklearn.datasets import load_digits as read_digits
     except ImportError as error:
         raise MissingExtraError("the demo's digits come with scikit-learn: pip install 'dualogic[demo]'") from error
-    digits = datasets.load_digits()
+    digits = read_digits()
     images = torch.as_tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     return images, torch.as_tensor(digits.target, dtype=torch.long)
