@@ -63,7 +63,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "forget 0.2": {"forget": 0.2},
     "evidence off": {"evidence": False},
     "exponentiated 2, share 0.02": {"rule": "exponentiated", "step": 2.0, "share": 0.02},
-    "exponentiated 1, share 0.02": {"rule": "exponentiated", "step": 1.0, "share": 0.02},
+    "exponentiated 2, share 0.005": {"rule": "exponentiated", "step": 2.0, "share": 0.005},
     "exponentiated 2, share 0.02, floor 0.5": {"rule": "exponentiated", "step": 2.0, "share": 0.02, "floor": 0.5},
 }
 OPTIONS = CONTROLS | {name: Setting(options=options) for name, options in _OPTIONS.items()}
