@@ -281,6 +281,15 @@ def test_a_share_of_the_weights_is_divided_equally_after_a_step(name, rule):
         torch.testing.assert_close(after[path], expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("option", ["share", "forget"])
+def test_shares_outside_their_range_are_refused(option):
+    for wrong in (-0.1, 1.1, float("nan")):
+        with pytest.raises(dl.errors.OptionError, match=f"{option} .*; got {wrong}"):
+            dl.methods.Dual(**{option: wrong})
+    with pytest.raises(dl.errors.OptionError, match="below 1, which would leave equal weights"):
+        dl.methods.Dual(share=1.0)
+
+
 def test_with_a_share_a_decision_is_soon_undone():
     """Visits until a weight that had long been small is above one half again, after the costs have changed sides."""
     x, visits = dl.var("x", 2), {}

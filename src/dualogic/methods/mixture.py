@@ -91,7 +91,11 @@ class Manner:
     share: float = 0.0
 
 
-def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = Manner()) -> Tensor:  # noqa: B008
+GRADIENT = Manner()
+"""Along the gradient, and nothing else."""
+
+
+def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = GRADIENT) -> Tensor:
     """The moves of all dual variables, ``(batch, width)``: ``slope * w * (c - m)`` for softmax logits.
 
     On the way down the tree the slope is multiplied by the weights that it passes: it stays the derivative of the loss with
