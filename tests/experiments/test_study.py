@@ -44,9 +44,10 @@ def test_runs_are_kept_and_not_repeated(tmp_path):
         runs = run_settings(settings, seeds, path, "sixes", 0.1, 1, on_run=lambda name, seed: started.append((name, seed)))
     assert started == [("no rule", 0), ("soft", 0), ("no rule", 1), ("soft", 1)]
     assert json.loads(path.read_text())["runs"] == runs
-    assert runs[1]["delta"] >= 1.0
-    assert 0 < runs[1]["weight_violating"] < 1
-    assert "evidence=True, spread=1.0" in runs[1]["options"]
+    assert [(run["setting"], run["seed"]) for run in runs] == [("no rule", 0), ("no rule", 1), ("soft", 0), ("soft", 1)]
+    assert runs[2]["delta"] >= 1.0
+    assert 0 < runs[2]["weight_violating"] < 1
+    assert "evidence=True, spread=1.0" in runs[2]["options"]
     assert runs[0]["weight_violating"] is None
 
 

@@ -11,10 +11,10 @@ unlabelled image is visited 30 times.
 from __future__ import annotations
 
 import dataclasses
-import json
+import functools
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,9 @@ from dualogic.experiments.demo.data import CLASSES, load_digits
 from dualogic.experiments.demo.model import make_network
 from dualogic.experiments.demo.training import BATCH, one_thread
 from dualogic.experiments.division import divide_by_class
-from dualogic.experiments.study.digits import save
-from dualogic.experiments.tasks.cifar100 import TOLERANCE, write_rules
+from dualogic.experiments.study.digits import run_missing
+from dualogic.experiments.tasks.cifar100 import TOLERANCE, read_weights, write_rules
+from dualogic.experiments.tasks.task import percent
 from dualogic.logic_loss import LogicLoss
 from dualogic.methods import Dual, Method
 
@@ -172,10 +173,10 @@ def train(setting: Setting, seed: int) -> dict[str, Any]:
         logits = network(images[held_out])
     predicted, truth = logits.argmax(1), labels[held_out]
     return {
-        "accuracy": _percent(predicted == truth),
-        "group": _percent(GROUP_OF[predicted] == GROUP_OF[truth]),
-        "satisfied": _percent(RULE.satisfied(tol=TOLERANCE, p=logits)) if failure is None else 0.0,
-        **_weights_on_all(logic, setting.form, GROUP_OF[labels[pool]]),
+        "accuracy": percent(predicted == truth),
+        "group": percent(GROUP_OF[predicted] == GROUP_OF[truth]),
+        "satisfied": percent(RULE.satisfied(tol=TOLERANCE, p=logits)) if failure is None else 0.0,
+        **_weights_on_all(logic, GROUP_OF[labels[pool]]),
         "options": None if logic is None else logic.method.describe(),
         "seconds": round(time.perf_counter() - started, 2),
         "failure": failure,
@@ -191,20 +192,12 @@ def _shift(images: Tensor, generator: torch.Generator) -> Tensor:
     return wide[torch.arange(count).view(-1, 1, 1), (lines + down).unsqueeze(2), (lines + right).unsqueeze(1)].unsqueeze(1)
 
 
-def _weights_on_all(logic: LogicLoss | None, form: str, groups: Tensor) -> dict[str, float]:
-    stored = {} if logic is None else logic.weights(torch.arange(len(groups)))
-    if not stored:
+def _weights_on_all(logic: LogicLoss | None, groups: Tensor) -> dict[str, float]:
+    weights = {} if logic is None else read_weights(logic.weights(torch.arange(len(groups))), NAMES)
+    if not weights:
         return {}
-    if form == "one":
-        weights = stored["rule"]
-    else:
-        weights = stored["rule/0"][..., 1] if "rule" in stored else torch.stack([stored[name][:, 1] for name in NAMES], 1)
     true = functional.one_hot(groups, GROUPS).bool()
-    return {"weight_true": weights[true].mean().item(), "weight_others": weights[~true].mean().item()}
-
-
-def _percent(holds: Tensor) -> float:
-    return 100 * holds.double().mean().item()
+    return {"weight_true": weights["all"][true].mean().item(), "weight_others": weights["all"][~true].mean().item()}
 
 
 def run(path: Path, settings: Mapping[str, Setting] = SETTINGS, seeds: range = SEEDS) -> list[dict[str, Any]]:
@@ -218,17 +211,14 @@ def run(path: Path, settings: Mapping[str, Setting] = SETTINGS, seeds: range = S
     Returns:
         All runs of the file, in the order of the settings.
     """
-    runs: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
-    places = {name: number for number, name in enumerate(settings)}
-    for seed in seeds:
-        for name, setting in settings.items():
-            if any((each["setting"], each["seed"]) == (name, seed) for each in runs):
-                continue
-            about = {key: getattr(setting, key) for key in ("form", "weight", "start", "epochs")}
-            runs.append({"setting": name, "seed": seed, **about, **train(setting, seed)})
-            runs.sort(key=lambda each: (places.get(each["setting"], len(places)), each["seed"]))
-            save(path, runs, str(RULE))
-    return runs
+
+    def each() -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+        for seed in seeds:
+            for name, setting in settings.items():
+                about = {key: getattr(setting, key) for key in ("form", "weight", "start", "epochs")}
+                yield {"setting": name, "seed": seed, **about}, functools.partial(train, setting, seed)
+
+    return run_missing(path, each(), list(settings), str(RULE))
 
 
 if __name__ == "__main__":

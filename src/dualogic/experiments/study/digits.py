@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,18 +162,44 @@ def run_settings(
     Returns:
         All runs of the file.
     """
+
+    def each() -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+        for seed in seeds:
+            bench = load_bench(pool, seed, violating)
+            for name, method in settings.items():
+                key = {"setting": name, "pool": pool, "violating": violating, "seed": seed, "epochs": epochs}
+                yield key, functools.partial(train, bench, method, seed, epochs, (late or {}).get(name, 0))
+
+    return run_missing(path, each(), list(settings), on_run=on_run)
+
+
+def run_missing(
+    path: Path,
+    wanted: Iterable[tuple[dict[str, Any], Callable[[], dict[str, Any]]]],
+    order: Sequence[str],
+    rule: str = str(RULE),
+    on_run: Callable[[str, int], None] = lambda name, seed: None,
+) -> list[dict[str, Any]]:
+    """Make the runs that a file does not hold; it is written after each.
+
+    Args:
+        path: a JSON file.
+        wanted: what a run is known by, its setting and seed among it, and a function that makes it.
+        order: of the settings in the file; seeds of one stand together.
+        rule: that is taught.
+        on_run: called with the setting and the seed before each run.
+
+    Returns:
+        All runs of the file.
+    """
     runs: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
-    done = {(run["setting"], run["pool"], run["violating"], run["seed"], run["epochs"]) for run in runs}
-    for seed in seeds:
-        bench = load_bench(pool, seed, violating)
-        for name, method in settings.items():
-            if (name, pool, violating, seed, epochs) in done:
-                continue
-            on_run(name, seed)
-            found = train(bench, method, seed, epochs, (late or {}).get(name, 0))
-            key = {"setting": name, "pool": pool, "violating": violating, "seed": seed, "epochs": epochs}
-            runs.append({**key, **found})
-            save(path, runs)
+    for key, make in wanted:
+        if any(key.items() <= run.items() for run in runs):
+            continue
+        on_run(key["setting"], key["seed"])
+        runs.append({**key, **make()})
+        runs.sort(key=lambda run: (order.index(run["setting"]) if run["setting"] in order else len(order), run["seed"]))
+        save(path, runs, rule)
     return runs
 
 

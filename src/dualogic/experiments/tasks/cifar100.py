@@ -160,14 +160,8 @@ class CIFAR100Problem(Problem):
         logits = in_chunks(network, middle, self._as_input)
         truth = functional.one_hot(self.superclass[self.labels[pool]], SUPERCLASSES).bool()
         holds = {key: atom.satisfied(tol=TOLERANCE, p=logits) for key, atom in (("none", self.empty), ("all", self.full))}
-        weights: dict[str, Tensor] = {}  # on each branch, (pool, superclasses)
-        if logic is not None:
-            stored = logic.weights(torch.arange(len(pool), device=pool.device))
-            if self.task.form == "one":
-                weights = {"all": stored["rule"]} if "rule" in stored else {}
-            elif stored:
-                clauses = stored["rule/0"] if "rule" in self.rules else torch.stack([stored[name] for name in NAMES], 1)
-                weights = dict(zip(holds, clauses.unbind(-1)))
+        rows = torch.arange(len(pool), device=pool.device)
+        weights = {} if logic is None else read_weights(logic.weights(rows), NAMES)
         found: dict[str, float] = {}
         for group, members in (("true_superclass", truth), ("others", ~truth)):
             for key, value in holds.items():
@@ -233,6 +227,24 @@ def write_rules(mass: Any, form: str, names: Sequence[str]) -> dict[str, Formula
     if "each" in form:
         return {name: clause(mass[number]) for number, name in enumerate(names)}
     return {"rule": clause(mass).all()}
+
+
+def read_weights(stored: Mapping[str, Tensor], names: Sequence[str]) -> dict[str, Tensor]:
+    """What the duals of :func:`write_rules` say of each group: weights on "none" (not if the form is "one") and "all".
+
+    Args:
+        stored: from :meth:`~dualogic.logic_loss.LogicLoss.weights`; empty if the method has none.
+        names: of the groups.
+
+    Returns:
+        ``(batch, groups)`` each.
+    """
+    if "rule/0" not in stored and "rule" in stored:
+        return {"all": stored["rule"]}
+    if not stored:
+        return {}
+    clauses = stored["rule/0"] if "rule/0" in stored else torch.stack([stored[name] for name in names], 1)
+    return dict(zip(("none", "all"), clauses.unbind(-1)))
 
 
 def _with_margin(images: Tensor) -> Tensor:
