@@ -126,11 +126,20 @@ TWO_LEVELS = {
 }
 
 
-@pytest.mark.parametrize("delta", ["mean", "square"])
+MANNERS = {
+    "default": {},
+    "by the square": {"delta": "square"},
+    "forgetting": {"forget": 0.2},
+    "sharing": {"rule": "exponentiated", "step": 2.0, "share": 0.05},
+    "both": {"forget": 0.2, "share": 0.05, "local": False},
+}
+
+
+@pytest.mark.parametrize("manner", MANNERS)
 @pytest.mark.parametrize("name", TWO_LEVELS)
-def test_whole_steps_on_a_gpu_equal_those_on_a_cpu(name, delta):
+def test_whole_steps_on_a_gpu_equal_those_on_a_cpu(name, manner):
     """Rules of two levels take three kernels; duplicates and several visits included."""
-    method = dl.methods.Dual(step=0.7, delta=delta)
+    method = dl.methods.Dual(**MANNERS[manner])
     there, here = (dl.LogicLoss(TWO_LEVELS[name], num_samples=9, method=method) for _ in range(2))
     there.to("cuda")
     assert there._program.two_levels is not None

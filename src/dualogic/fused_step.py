@@ -106,11 +106,15 @@ class Pace:
         step: the dual step size.
         exponentiated: not multiplied by the weight that moves, as a softmax step is.
         local: not multiplied by the weight above; a softmax step by ``min(w k / 2, 1)`` instead of the weight ``w``.
+        forget: the share of what is stored that is taken back before a step.
+        share: of the weights, divided equally among the operands after a step.
     """
 
     step: float
     exponentiated: bool
     local: bool
+    forget: float = 0.0
+    share: float = 0.0
 
 
 def two_level_step(
@@ -158,7 +162,8 @@ class _TwoLevelStep(torch.autograd.Function):
         _find_moves[(batch,)](
             stored.table, index, costs, stored.delta, rows, moves, clean, finite, stored.flags.view(torch.int8),
             stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * pace.step, shape.inner_sign * pace.step, limit,
-            EXPONENTIATED=pace.exponentiated, LOCAL=pace.local, **sizes,
+            pace.forget, pace.share / (1.0 - pace.share), EXPONENTIATED=pace.exponentiated, LOCAL=pace.local,
+            FORGETTING=pace.forget > 0, SHARING=pace.share > 0, **sizes,
         )  # fmt: skip
         _take_step[(batch,)](
             stored.table, clean, costs, stored.delta, rows, moves, losses, mu, gradient,
@@ -185,7 +190,7 @@ def can_take(table: Tensor, costs: Tensor) -> bool:
 
 
 @jit
-def _combine(outer, inner, costs, outer_mask, inner_mask):  # type: ignore[no-untyped-def]
+def _weigh(outer, inner, outer_mask, inner_mask):  # type: ignore[no-untyped-def]
     inner = tl.where(outer_mask[None, :], inner, 0.0)
     inner = tl.exp(inner - tl.max(inner, 0)[None, :])
     inner = tl.where(inner_mask, inner, 0.0)
@@ -193,6 +198,12 @@ def _combine(outer, inner, costs, outer_mask, inner_mask):  # type: ignore[no-un
     inner = inner / total[None, :]
     outer = tl.exp(outer - tl.max(outer, 0))
     outer = outer / tl.sum(outer, 0)
+    return outer, inner
+
+
+@jit
+def _combine(outer, inner, costs, outer_mask, inner_mask):  # type: ignore[no-untyped-def]
+    outer, inner = _weigh(outer, inner, outer_mask, inner_mask)
     clause = tl.sum(inner * costs, 0)
     return outer, inner, clause, tl.sum(outer * clause, 0)
 
@@ -209,8 +220,9 @@ def _slope_of(mu, delta):  # type: ignore[no-untyped-def]
 @jit
 def _find_moves(  # type: ignore[no-untyped-def]
     table, index, costs, delta, rows, moves, clean, finite, flags,
-    samples, clauses, atoms, outer_step, inner_step, limit,
-    EXPONENTIATED: tl.constexpr, LOCAL: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+    samples, clauses, atoms, outer_step, inner_step, limit, forget, extra,
+    EXPONENTIATED: tl.constexpr, LOCAL: tl.constexpr, FORGETTING: tl.constexpr, SHARING: tl.constexpr,
+    ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
     width = clauses * (1 + atoms)
@@ -227,6 +239,7 @@ def _find_moves(  # type: ignore[no-untyped-def]
     tl.store(rows + own + o, outer, mask=outer_mask)
     tl.store(rows + own + clauses + i, inner, mask=inner_mask)
     cost = tl.load(costs + sample.to(tl.int64) * atoms * clauses + i, mask=inner_mask, other=0.0)
+    stored_outer, stored_inner = outer, inner
     outer, inner, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
     _, slope = _slope_of(mu, tl.load(delta))
     fine = mu < limit
@@ -248,6 +261,15 @@ def _find_moves(  # type: ignore[no-untyped-def]
         else:
             move_outer = move_outer * outer
             move_inner = move_inner * inner
+    if FORGETTING:
+        move_outer -= forget * tl.where(outer_mask, stored_outer, 0.0)
+        move_inner -= forget * tl.where(inner_mask, stored_inner, 0.0)
+    if SHARING:
+        outer, inner = _weigh(stored_outer + move_outer, stored_inner + move_inner, outer_mask, inner_mask)
+        outer = tl.where(outer_mask, tl.log(outer + extra / clauses), 0.0)
+        inner = tl.where(inner_mask, tl.log(inner + extra / atoms), 0.0)
+        move_outer = outer - tl.sum(outer, 0) / clauses - stored_outer
+        move_inner = inner - (tl.sum(inner, 0) / atoms)[None, :] - stored_inner
     tl.store(moves + own + o, tl.where(counted, move_outer, 0.0), mask=outer_mask)
     tl.store(moves + own + clauses + i, tl.where(counted, move_inner, 0.0), mask=inner_mask)
 

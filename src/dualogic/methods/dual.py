@@ -133,8 +133,7 @@ class DualProgram(DistributionalProgram):
         self.rule = UPDATE_RULES[method.rule]
         self.stored = self.rule.stored
         plain = method.rule != "projected" and method.delta in ("mean", "square") and not method.warmup
-        plain = plain and method.schedule is None and self.spreads is None
-        plain = plain and not (method.loss_first or method.forget or method.share)
+        plain = plain and method.schedule is None and not method.loss_first and self.spreads is None
         self.manner = Manner(method.local, method.forget, method.share)
         self.two_levels = find_two_levels(self.plan) if plain else None
 
@@ -148,7 +147,8 @@ class DualProgram(DistributionalProgram):
         stored = Stored(table, state["delta"], state["steps"], flags)
         bounds, squared = (self.method.floor, self.method.ceiling), self.method.delta == "square"
         limit = self.largest_cost(costs.dtype)
-        pace = Pace(self.method.step, self.method.rule == "exponentiated", self.method.local)
+        method = self.method
+        pace = Pace(method.step, method.rule == "exponentiated", method.local, method.forget, method.share)
         return two_level_step(self.two_levels, costs, index, stored, pace, bounds, squared, limit)
 
     def mix(self, rows: Tensor | None, values: Any) -> Tensor:
