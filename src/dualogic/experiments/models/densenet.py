@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from dualogic.experiments.models.norm import BatchNormReLU
+
 
 def _layer(channels: int, width: int, size: int) -> list[nn.Module]:
     convolution = nn.Conv2d(channels, width, size, padding=size // 2, bias=False)
-    return [nn.BatchNorm2d(channels), nn.ReLU(inplace=True), convolution]
+    return [BatchNormReLU(channels), convolution]
 
 
 class Dense(nn.Module):
@@ -57,7 +59,7 @@ class DenseNet(nn.Module):
             for _ in range((depth - 4) // 6):
                 layers.append(Dense(channels, growth))
                 channels += growth
-        self.features = nn.Sequential(*layers, nn.BatchNorm2d(channels), nn.ReLU(inplace=True))
+        self.features = nn.Sequential(*layers, BatchNormReLU(channels))
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.head = nn.Linear(channels, classes)
         for module in self.modules():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from dualogic.experiments.models.norm import BatchNormReLU
+
 
 class Residual(nn.Module):
     """A branch added to its input, and ReLU; where shapes differ, a 1 x 1 convolution brings the input to the branch's.
 
     Args:
-        branch: whose output is added; ends without ReLU.
+        branch: whose output is normalised and added; ends with a convolution.
         channels: of the input.
         width: channels of the branch's output.
         stride: of the branch.
@@ -21,31 +23,31 @@ class Residual(nn.Module):
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or channels != width:
             self.shortcut = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
-        self.activation = nn.ReLU(inplace=True)
+        self.norm = BatchNormReLU(width)
 
     def forward(self, images: Tensor) -> Tensor:
         """``(batch, channels, height, width)`` to ``(batch, width, height / stride, width / stride)``."""
-        result: Tensor = self.activation(self.branch(images) + self.shortcut(images))
+        result: Tensor = self.norm(self.branch(images), self.shortcut(images))
         return result
 
 
-def _convolution(channels: int, width: int, size: int, stride: int = 1) -> list[nn.Module]:
-    return [nn.Conv2d(channels, width, size, stride, padding=size // 2, bias=False), nn.BatchNorm2d(width)]
+def _convolution(channels: int, width: int, size: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(channels, width, size, stride, padding=size // 2, bias=False)
 
 
 def _basic(channels: int, width: int, stride: int) -> Residual:
-    branch = nn.Sequential(*_convolution(channels, width, 3, stride), nn.ReLU(inplace=True), *_convolution(width, width, 3))
+    branch = nn.Sequential(_convolution(channels, width, 3, stride), BatchNormReLU(width), _convolution(width, width, 3))
     return Residual(branch, channels, width, stride)
 
 
 def _bottleneck(channels: int, width: int, stride: int) -> Residual:
     # The stride is on the 3 x 3 convolution, as in all later implementations, and not on the first 1 x 1.
     branch = nn.Sequential(
-        *_convolution(channels, width, 1),
-        nn.ReLU(inplace=True),
-        *_convolution(width, width, 3, stride),
-        nn.ReLU(inplace=True),
-        *_convolution(width, 4 * width, 1),
+        _convolution(channels, width, 1),
+        BatchNormReLU(width),
+        _convolution(width, width, 3, stride),
+        BatchNormReLU(width),
+        _convolution(width, 4 * width, 1),
     )
     return Residual(branch, channels, 4 * width, stride)
 
@@ -71,7 +73,7 @@ class ResNet(nn.Module):
     def __init__(self, blocks: tuple[int, ...], bottleneck: bool, classes: int, channels: int = 3) -> None:
         super().__init__()
         make, expansion = (_bottleneck, 4) if bottleneck else (_basic, 1)
-        self.stem = nn.Sequential(*_convolution(channels, 64, 3), nn.ReLU(inplace=True))
+        self.stem = nn.Sequential(_convolution(channels, 64, 3), BatchNormReLU(64))
         stages: list[nn.Module] = []
         channels = 64
         for stage, count in enumerate(blocks):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from dualogic.experiments.models.norm import BatchNormReLU
+
 # Channels of the 3 x 3 convolutions of each stage; every stage ends with 2 x 2 max pooling (table 1, column D).
 VGG16_STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 
@@ -31,7 +33,7 @@ class VGG(nn.Module):
         for stage in stages:
             for width in stage:
                 # Batch normalisation has a bias of its own.
-                layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
+                layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), BatchNormReLU(width)]
                 channels = width
             layers.append(nn.MaxPool2d(2))
         self.features = nn.Sequential(*layers)

@@ -1,0 +1,240 @@
+"""Batch norm and ReLU with few passes over memory.
+
+On a GPU half of a training step's time goes into batch norms and ReLUs, which compute little and move every activation a dozen
+times. Here a training step moves each of them nine times: two kernels forward (sums, then the result) and two backward.
+Anywhere else, and in evaluation, PyTorch's own operations are used; they are also the reference in the tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # the CPU build of torch has no triton
+    triton = None
+
+ROWS, CHANNELS = 64, 64
+"""Of the tile that a program works on at a time."""
+PROGRAMS = 1056
+"""That share the rows of one sum, together with those for other channels: eight for each multiprocessor of an H200."""
+
+
+class BatchNormReLU(nn.BatchNorm2d):
+    """``relu(batch_norm(images) + residual)``.
+
+    Example:
+        >>> import torch
+        >>> norm = BatchNormReLU(3)
+        >>> norm(torch.randn(2, 3, 4, 4)).min() >= 0
+        tensor(True)
+    """
+
+    def forward(self, images: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Images and residual ``(batch, channels, height, width)``."""
+        if not (self.training and usable(images)):
+            normal = super().forward(images)
+            return functional.relu(normal if residual is None else normal + residual)
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        numbers = (self.momentum, self.eps)
+        result: Tensor = _NormReLU.apply(  # type: ignore[no-untyped-call]
+            images, self.weight, self.bias, residual, self.running_mean, self.running_var, numbers
+        )
+        return result
+
+
+def usable(images: Tensor) -> bool:
+    """Whether the kernels can take these images: on a GPU, with the channels last in memory."""
+    last = images.is_contiguous(memory_format=torch.channels_last)
+    return triton is not None and images.is_cuda and last and not torch.compiler.is_compiling()
+
+
+class _NormReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        images: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        residual: Tensor | None,
+        running_mean: Tensor,
+        running_variance: Tensor,
+        numbers: tuple[float, float],
+    ) -> Tensor:
+        batch, channels, height, width = images.shape
+        rows = batch * height * width
+        if residual is not None:
+            residual = residual.to(images.dtype).contiguous(memory_format=torch.channels_last)
+        splits, sums = _make_sums(rows, channels, images.device)
+        grid = (triton.cdiv(channels, CHANNELS), splits)
+        sizes = {"ROWS": ROWS, "CHANNELS": CHANNELS}
+        _sum_forward[grid](images, sums, rows, channels, splits, **sizes)
+        # Mean, inverse deviation, and the factor and summand that they and the parameters come to.
+        saved = torch.empty(4, channels, dtype=torch.float32, device=images.device)
+        _finish_forward[(grid[0],)](
+            sums, weight, bias, running_mean, running_variance, saved, rows, channels, splits, *numbers, CHANNELS=CHANNELS
+        )
+        result = torch.empty_like(images)
+        whole = (triton.cdiv(rows, ROWS), grid[0])
+        _apply[whole](
+            images, images if residual is None else residual, result, saved, rows, channels, residual is not None, **sizes
+        )
+        ctx.save_for_backward(images, result, weight, saved)
+        ctx.with_residual = residual is not None
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        images, result, weight, saved = ctx.saved_tensors
+        batch, channels, height, width = images.shape
+        rows = batch * height * width
+        gradient = gradients[0].to(images.dtype).contiguous(memory_format=torch.channels_last)
+        splits, sums = _make_sums(rows, channels, images.device)
+        grid = (triton.cdiv(channels, CHANNELS), splits)
+        sizes = {"ROWS": ROWS, "CHANNELS": CHANNELS}
+        _sum_backward[grid](images, result, gradient, saved, sums, rows, channels, splits, **sizes)
+        slopes = torch.empty(2, channels, dtype=torch.float32, device=images.device)
+        _finish_backward[(grid[0],)](sums, slopes, channels, splits, CHANNELS=CHANNELS)
+        below = torch.empty_like(images)
+        passed = torch.empty_like(images) if ctx.with_residual else below
+        whole = (triton.cdiv(rows, ROWS), grid[0])
+        _apply_backward[whole](images, result, gradient, saved, slopes, below, passed, rows, channels, ctx.with_residual, **sizes)
+        of_bias, of_weight = slopes.to(weight.dtype).unbind()
+        return below, of_weight, of_bias, passed if ctx.with_residual else None, None, None, None
+
+
+def _make_sums(rows: int, channels: int, device: torch.device) -> tuple[int, Tensor]:
+    splits = max(1, min(PROGRAMS // triton.cdiv(channels, CHANNELS), triton.cdiv(rows, ROWS)))
+    return splits, torch.empty(splits, 2, channels, dtype=torch.float32, device=device)
+
+
+def _jit(function: Any) -> Any:
+    return function if triton is None else triton.jit(function)
+
+
+@_jit
+def _sum_forward(images, sums, rows, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    split = tl.program_id(1)
+    inside = c < channels
+    first = tl.zeros((ROWS, CHANNELS), tl.float32)
+    second = tl.zeros((ROWS, CHANNELS), tl.float32)
+    for start in range(split * ROWS, rows, splits * ROWS):
+        r = start + tl.arange(0, ROWS)
+        place = r.to(tl.int64)[:, None] * channels + c[None, :]
+        value = tl.load(images + place, mask=(r < rows)[:, None] & inside[None, :], other=0.0).to(tl.float32)
+        first += value
+        second += value * value
+    tl.store(sums + split * 2 * channels + c, tl.sum(first, 0), mask=inside)
+    tl.store(sums + (split * 2 + 1) * channels + c, tl.sum(second, 0), mask=inside)
+
+
+@_jit
+def _finish_forward(  # type: ignore[no-untyped-def]
+    sums, weight, bias, running_mean, running_variance, saved, rows, channels, splits, momentum, eps, CHANNELS: tl.constexpr
+):
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    inside = c < channels
+    first = tl.zeros((CHANNELS,), tl.float32)
+    second = tl.zeros((CHANNELS,), tl.float32)
+    for split in range(splits):
+        first += tl.load(sums + split * 2 * channels + c, mask=inside, other=0.0)
+        second += tl.load(sums + (split * 2 + 1) * channels + c, mask=inside, other=0.0)
+    mean = first / rows
+    variance = tl.maximum(second / rows - mean * mean, 0.0)
+    inverse = 1.0 / tl.sqrt(variance + eps)
+    factor = tl.load(weight + c, mask=inside, other=0.0).to(tl.float32) * inverse
+    summand = tl.load(bias + c, mask=inside, other=0.0).to(tl.float32) - mean * factor
+    tl.store(saved + c, mean, mask=inside)
+    tl.store(saved + channels + c, inverse, mask=inside)
+    tl.store(saved + 2 * channels + c, factor, mask=inside)
+    tl.store(saved + 3 * channels + c, summand, mask=inside)
+    old_mean = tl.load(running_mean + c, mask=inside, other=0.0)
+    old_variance = tl.load(running_variance + c, mask=inside, other=0.0)
+    unbiased = variance * (rows / tl.maximum(rows - 1.0, 1.0))
+    tl.store(running_mean + c, old_mean + momentum * (mean - old_mean), mask=inside)
+    tl.store(running_variance + c, old_variance + momentum * (unbiased - old_variance), mask=inside)
+
+
+@_jit
+def _apply(  # type: ignore[no-untyped-def]
+    images, residual, result, saved, rows, channels,
+    RESIDUAL: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    mask = (r < rows)[:, None] & (c < channels)[None, :]
+    place = r.to(tl.int64)[:, None] * channels + c[None, :]
+    factor = tl.load(saved + 2 * channels + c, mask=c < channels, other=0.0)
+    summand = tl.load(saved + 3 * channels + c, mask=c < channels, other=0.0)
+    value = tl.load(images + place, mask=mask, other=0.0).to(tl.float32) * factor[None, :] + summand[None, :]
+    if RESIDUAL:
+        value += tl.load(residual + place, mask=mask, other=0.0).to(tl.float32)
+    tl.store(result + place, tl.maximum(value, 0.0).to(result.dtype.element_ty), mask=mask)
+
+
+@_jit
+def _sum_backward(  # type: ignore[no-untyped-def]
+    images, result, gradient, saved, sums, rows, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr
+):
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    split = tl.program_id(1)
+    inside = c < channels
+    mean = tl.load(saved + c, mask=inside, other=0.0)
+    inverse = tl.load(saved + channels + c, mask=inside, other=0.0)
+    first = tl.zeros((ROWS, CHANNELS), tl.float32)
+    second = tl.zeros((ROWS, CHANNELS), tl.float32)
+    for start in range(split * ROWS, rows, splits * ROWS):
+        r = start + tl.arange(0, ROWS)
+        place = r.to(tl.int64)[:, None] * channels + c[None, :]
+        mask = (r < rows)[:, None] & inside[None, :]
+        slope = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
+        slope = tl.where(tl.load(result + place, mask=mask, other=0.0).to(tl.float32) > 0.0, slope, 0.0)
+        value = tl.load(images + place, mask=mask, other=0.0).to(tl.float32)
+        first += slope
+        second += slope * (value - mean[None, :]) * inverse[None, :]
+    tl.store(sums + split * 2 * channels + c, tl.sum(first, 0), mask=inside)
+    tl.store(sums + (split * 2 + 1) * channels + c, tl.sum(second, 0), mask=inside)
+
+
+@_jit
+def _finish_backward(sums, slopes, channels, splits, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    inside = c < channels
+    first = tl.zeros((CHANNELS,), tl.float32)
+    second = tl.zeros((CHANNELS,), tl.float32)
+    for split in range(splits):
+        first += tl.load(sums + split * 2 * channels + c, mask=inside, other=0.0)
+        second += tl.load(sums + (split * 2 + 1) * channels + c, mask=inside, other=0.0)
+    tl.store(slopes + c, first, mask=inside)
+    tl.store(slopes + channels + c, second, mask=inside)
+
+
+@_jit
+def _apply_backward(  # type: ignore[no-untyped-def]
+    images, result, gradient, saved, slopes, below, passed, rows, channels,
+    RESIDUAL: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    inside = c < channels
+    mask = (r < rows)[:, None] & inside[None, :]
+    place = r.to(tl.int64)[:, None] * channels + c[None, :]
+    mean = tl.load(saved + c, mask=inside, other=0.0)
+    inverse = tl.load(saved + channels + c, mask=inside, other=0.0)
+    factor = tl.load(saved + 2 * channels + c, mask=inside, other=0.0)
+    first = tl.load(slopes + c, mask=inside, other=0.0) / rows
+    second = tl.load(slopes + channels + c, mask=inside, other=0.0) / rows
+    slope = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
+    slope = tl.where(tl.load(result + place, mask=mask, other=0.0).to(tl.float32) > 0.0, slope, 0.0)
+    if RESIDUAL:
+        tl.store(passed + place, slope.to(passed.dtype.element_ty), mask=mask)
+    normal = (tl.load(images + place, mask=mask, other=0.0).to(tl.float32) - mean[None, :]) * inverse[None, :]
+    value = factor[None, :] * (slope - first[None, :] - normal * second[None, :])
+    tl.store(below + place, value.to(below.dtype.element_ty), mask=mask)
