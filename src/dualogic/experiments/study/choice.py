@@ -119,6 +119,8 @@ CERTAINTY: dict[str, Setting] = dict(
                     for form in ("each", "one")
                 ),
                 _of_form("each", "exponentiated 2, share 0.02, floor 0.5", **_OPTIONS["exponentiated 2, share 0.02, floor 0.5"]),
+                _of_form("one", "exponentiated 2, share 0.02, floor 0.5", **_OPTIONS["exponentiated 2, share 0.02, floor 0.5"]),
+                _of_form("each", "exponentiated 2, share 0.02, floor 0.3", rule="exponentiated", step=2.0, share=0.02, floor=0.3),
             )
         ),
     ]
