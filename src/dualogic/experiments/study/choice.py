@@ -65,6 +65,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "exponentiated 2, share 0.02": {"rule": "exponentiated", "step": 2.0, "share": 0.02},
     "exponentiated 2, share 0.005": {"rule": "exponentiated", "step": 2.0, "share": 0.005},
     "exponentiated 2, share 0.02, floor 0.5": {"rule": "exponentiated", "step": 2.0, "share": 0.02, "floor": 0.5},
+    "softmax 0.7, share 0.005": {"share": 0.005},
+    "softmax 0.7, share 0.02": {"share": 0.02},
+    "exponentiated 0.5, share 0.02": {"rule": "exponentiated", "step": 0.5, "share": 0.02},
+    "exponentiated 1, share 0.01": {"rule": "exponentiated", "step": 1.0, "share": 0.01},
 }
 OPTIONS = CONTROLS | {name: Setting(options=options) for name, options in _OPTIONS.items()}
 FORMS = ("published", "implication", "one", "each", "each implication")
