@@ -1,7 +1,7 @@
 """Every run behind docs/results.md.
 
-Call: ``python benchmarks/paper.py --runs RUNS --jobs 16 --part small`` (and ``--part images``, ``--part cifar100``), on a machine
-with a GPU and the data sets; then ``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder in RUNS. Runs that
+Call: ``python benchmarks/paper.py --runs RUNS --jobs 16 --part small`` (and ``images``, ``cifar100``, ``long``), on a machine with a
+GPU and the data sets; then ``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder in RUNS. Runs that
 have ended are not made again. Small runs leave a GPU idle most of the time: sixteen at a time share one, best under NVIDIA's
 multi-process service (``nvidia-cuda-mps-control -d``). Large networks fill it: two at a time are enough.
 """
@@ -32,6 +32,20 @@ MAIN_ROWS = {(network, arm): 3 for network in ("vgg16", "resnet50") for arm in (
 """Numbers of seeds; all else of CIFAR-100 has one."""
 FORMS = {"vgg16": ("each", "one"), "resnet50": ("each",), "densenet100": ("each",)}
 """Of the rule of CIFAR-100, for ``dual``, beside the published one; with as many seeds where that is cheap."""
+SHARED = {"rule": "exponentiated", "step": 2.0, "share": 0.02}
+LONG: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("resnet50", "none", "published", {}),
+    ("resnet50", "dual", "each", SHARED),
+    ("resnet50", "dl2", "published", {}),
+    ("resnet50", "dual", "each", {}),
+    ("resnet50", "hard", "each", {}),
+    ("resnet50", "entropy", "published", {}),
+    ("vgg16", "none", "published", {}),
+    ("vgg16", "dl2", "published", {}),
+    ("vgg16", "dual", "each", {}),
+    ("vgg16", "dual", "each", SHARED),
+)
+"""Runs of the longer schedule: network, arm, form of the rule, options of the method."""
 SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}
 """Arms with ten seeds."""
 FEWER = {"paths-draws": ("none", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")}
@@ -75,11 +89,17 @@ def make_cifar100() -> Iterator[tuple[Path, Config]]:
                     yield Path(f"{network}-{form}"), Config(task, arm, seed=seed, precision=PRECISION["cifar100"])
 
 
+def make_long() -> Iterator[tuple[Path, Config]]:
+    for number, (network, arm, form, options) in enumerate(LONG):
+        task = TASKS["cifar100-long"](model=network, form=form)
+        yield Path(f"long-{number}"), Config(task, arm, options, seed=0, precision=PRECISION["cifar100"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--part", choices=("small", "images", "cifar100"), default="small")
+    parser.add_argument("--part", choices=("small", "images", "cifar100", "long"), default="small")
     parser.add_argument("--tasks", nargs="+", help="only these")
     parser.add_argument("--arms", nargs="+", help="only these")
     parser.add_argument("--folders", nargs="+", help="only these folders of runs, such as main, variant-3 or resnet50-published")
@@ -87,10 +107,12 @@ def main() -> None:
     parser.add_argument("--tune", action="store_true", help="let cuDNN time its algorithms")
     parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
     arguments = parser.parse_args()
-    tasks = {"small": SMALL, "images": IMAGES, "cifar100": ()}[arguments.part]
+    tasks = {"small": SMALL, "images": IMAGES, "cifar100": (), "long": ()}[arguments.part]
     batches = [(Path("main"), config) for task in tasks for config in make_configs(task)] + list(make_variants(tasks))
     if arguments.part == "cifar100":
         batches = list(make_cifar100())
+    if arguments.part == "long":
+        batches = list(make_long())
     batches = [
         (folder, config)
         for folder, config in batches

@@ -43,7 +43,7 @@ class BatchNormReLU(nn.BatchNorm2d):
         assert self.num_batches_tracked is not None
         self.num_batches_tracked.add_(1)
         numbers = (self.momentum, self.eps)
-        result: Tensor = _NormReLU.apply(  # type: ignore[no-untyped-call]
+        result: Tensor = _BatchNormReLU.apply(  # type: ignore[no-untyped-call]
             images, self.weight, self.bias, residual, self.running_mean, self.running_var, numbers
         )
         return result
@@ -55,7 +55,7 @@ def usable(images: Tensor) -> bool:
     return triton is not None and images.is_cuda and last and not torch.compiler.is_compiling()
 
 
-class _NormReLU(torch.autograd.Function):
+class _BatchNormReLU(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -74,15 +74,15 @@ class _NormReLU(torch.autograd.Function):
         splits, sums = _make_sums(rows, channels, images.device)
         grid = (triton.cdiv(channels, CHANNELS), splits)
         sizes = {"ROWS": ROWS, "CHANNELS": CHANNELS}
-        _sum_forward[grid](images, sums, rows, channels, splits, **sizes)
+        _batch_norm_sums[grid](images, sums, rows, channels, splits, **sizes)
         # Mean, inverse deviation, and the factor and summand that they and the parameters come to.
         saved = torch.empty(4, channels, dtype=torch.float32, device=images.device)
-        _finish_forward[(grid[0],)](
+        _batch_norm_finish[(grid[0],)](
             sums, weight, bias, running_mean, running_variance, saved, rows, channels, splits, *numbers, CHANNELS=CHANNELS
         )
         result = torch.empty_like(images)
         whole = (triton.cdiv(rows, ROWS), grid[0])
-        _apply[whole](
+        _batch_norm_apply[whole](
             images, images if residual is None else residual, result, saved, rows, channels, residual is not None, **sizes
         )
         ctx.save_for_backward(images, result, weight, saved)
@@ -98,13 +98,15 @@ class _NormReLU(torch.autograd.Function):
         splits, sums = _make_sums(rows, channels, images.device)
         grid = (triton.cdiv(channels, CHANNELS), splits)
         sizes = {"ROWS": ROWS, "CHANNELS": CHANNELS}
-        _sum_backward[grid](images, result, gradient, saved, sums, rows, channels, splits, **sizes)
+        _batch_norm_backward_sums[grid](images, result, gradient, saved, sums, rows, channels, splits, **sizes)
         slopes = torch.empty(2, channels, dtype=torch.float32, device=images.device)
-        _finish_backward[(grid[0],)](sums, slopes, channels, splits, CHANNELS=CHANNELS)
+        _batch_norm_backward_finish[(grid[0],)](sums, slopes, channels, splits, CHANNELS=CHANNELS)
         below = torch.empty_like(images)
         passed = torch.empty_like(images) if ctx.with_residual else below
         whole = (triton.cdiv(rows, ROWS), grid[0])
-        _apply_backward[whole](images, result, gradient, saved, slopes, below, passed, rows, channels, ctx.with_residual, **sizes)
+        _batch_norm_backward_apply[whole](
+            images, result, gradient, saved, slopes, below, passed, rows, channels, ctx.with_residual, **sizes
+        )
         of_bias, of_weight = slopes.to(weight.dtype).unbind()
         return below, of_weight, of_bias, passed if ctx.with_residual else None, None, None, None
 
@@ -119,7 +121,7 @@ def _jit(function: Any) -> Any:
 
 
 @_jit
-def _sum_forward(images, sums, rows, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _batch_norm_sums(images, sums, rows, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     split = tl.program_id(1)
     inside = c < channels
@@ -136,7 +138,7 @@ def _sum_forward(images, sums, rows, channels, splits, ROWS: tl.constexpr, CHANN
 
 
 @_jit
-def _finish_forward(  # type: ignore[no-untyped-def]
+def _batch_norm_finish(  # type: ignore[no-untyped-def]
     sums, weight, bias, running_mean, running_variance, saved, rows, channels, splits, momentum, eps, CHANNELS: tl.constexpr
 ):
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
@@ -163,7 +165,7 @@ def _finish_forward(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _apply(  # type: ignore[no-untyped-def]
+def _batch_norm_apply(  # type: ignore[no-untyped-def]
     images, residual, result, saved, rows, channels,
     RESIDUAL: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
@@ -180,7 +182,7 @@ def _apply(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _sum_backward(  # type: ignore[no-untyped-def]
+def _batch_norm_backward_sums(  # type: ignore[no-untyped-def]
     images, result, gradient, saved, sums, rows, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr
 ):
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
@@ -204,7 +206,7 @@ def _sum_backward(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _finish_backward(sums, slopes, channels, splits, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _batch_norm_backward_finish(sums, slopes, channels, splits, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     inside = c < channels
     first = tl.zeros((CHANNELS,), tl.float32)
@@ -217,7 +219,7 @@ def _finish_backward(sums, slopes, channels, splits, CHANNELS: tl.constexpr):  #
 
 
 @_jit
-def _apply_backward(  # type: ignore[no-untyped-def]
+def _batch_norm_backward_apply(  # type: ignore[no-untyped-def]
     images, result, gradient, saved, slopes, below, passed, rows, channels,
     RESIDUAL: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip

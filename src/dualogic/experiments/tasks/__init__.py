@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualogic.experiments.tasks.cifar100 import CIFAR100
+from dualogic.experiments.tasks.cifar100 import CIFAR100, CIFAR100Long
 from dualogic.experiments.tasks.digits import Digits, DigitsMixed
 from dualogic.experiments.tasks.hwf import HWF, HWF520, HWFEfficiency, HWFEfficiency5
 from dualogic.experiments.tasks.paths import Paths, PathsDraws
@@ -22,6 +22,7 @@ TASKS: dict[str, type[Task]] = {
         PathsDraws,
         Transfer,
         CIFAR100,
+        CIFAR100Long,
     )
 }
 
@@ -30,6 +31,7 @@ __all__ = [
     "HWF",
     "HWF520",
     "TASKS",
+    "CIFAR100Long",
     "Column",
     "Digits",
     "DigitsMixed",

@@ -89,6 +89,16 @@ class CIFAR100(Task):
         return dataclasses.replace(self, model="vgg16", **small)  # type: ignore[arg-type]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CIFAR100Long(CIFAR100):
+    """The same for 200 epochs: a sample of the pool is seen 67 times instead of ten, so that its weights can settle."""
+
+    name: ClassVar[str] = "cifar100-long"
+    title: ClassVar[str] = "CIFAR-100 with a longer schedule"
+
+    epochs: int = 200
+
+
 class CIFAR100Problem(Problem):
     """See :class:`CIFAR100`; images are kept as bytes ``(n, 32, 32, 3)``, those to train on with a mirrored margin."""
 
