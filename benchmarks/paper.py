@@ -1,7 +1,7 @@
 """Every run behind docs/results.md.
 
-Call: ``python benchmarks/paper.py --runs RUNS --jobs 16 --part small`` (and ``images``, ``cifar100``, ``long``), on a machine with a
-GPU and the data sets; then ``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder in RUNS. Runs that
+Call: ``python benchmarks/paper.py --runs RUNS --jobs 16 --part small`` (and ``images``, ``cifar100``, ``long``), on a machine
+with a GPU and the data sets; then ``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder in RUNS. Runs that
 have ended are not made again. Small runs leave a GPU idle most of the time: sixteen at a time share one, best under NVIDIA's
 multi-process service (``nvidia-cuda-mps-control -d``). Large networks fill it: two at a time are enough.
 """
