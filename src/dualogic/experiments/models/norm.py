@@ -78,7 +78,7 @@ class _BatchNormReLU(torch.autograd.Function):
         # Mean, inverse deviation, and the factor and summand that they and the parameters come to.
         saved = torch.empty(4, channels, dtype=torch.float32, device=images.device)
         _batch_norm_finish[(grid[0],)](
-            sums, weight, bias, running_mean, running_variance, saved, rows, channels, splits, *numbers, CHANNELS=CHANNELS
+            sums, weight, bias, running_mean, running_variance, saved, rows, channels, splits, *numbers, **sizes
         )
         result = torch.empty_like(images)
         whole = (triton.cdiv(rows, ROWS), grid[0])
@@ -100,7 +100,7 @@ class _BatchNormReLU(torch.autograd.Function):
         sizes = {"ROWS": ROWS, "CHANNELS": CHANNELS}
         _batch_norm_backward_sums[grid](images, result, gradient, saved, sums, rows, channels, splits, **sizes)
         slopes = torch.empty(2, channels, dtype=torch.float32, device=images.device)
-        _batch_norm_backward_finish[(grid[0],)](sums, slopes, channels, splits, CHANNELS=CHANNELS)
+        _batch_norm_backward_finish[(grid[0],)](sums, slopes, channels, splits, **sizes)
         below = torch.empty_like(images)
         passed = torch.empty_like(images) if ctx.with_residual else below
         whole = (triton.cdiv(rows, ROWS), grid[0])
@@ -139,17 +139,32 @@ def _batch_norm_sums(images, sums, rows, channels, splits, ROWS: tl.constexpr, C
 
 @_jit
 def _batch_norm_finish(  # type: ignore[no-untyped-def]
-    sums, weight, bias, running_mean, running_variance, saved, rows, channels, splits, momentum, eps, CHANNELS: tl.constexpr
+    sums,
+    weight,
+    bias,
+    running_mean,
+    running_variance,
+    saved,
+    rows,
+    channels,
+    splits,
+    momentum,
+    eps,
+    ROWS: tl.constexpr,
+    CHANNELS: tl.constexpr,
 ):
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     inside = c < channels
-    first = tl.zeros((CHANNELS,), tl.float32)
-    second = tl.zeros((CHANNELS,), tl.float32)
-    for split in range(splits):
-        first += tl.load(sums + split * 2 * channels + c, mask=inside, other=0.0)
-        second += tl.load(sums + (split * 2 + 1) * channels + c, mask=inside, other=0.0)
-    mean = first / rows
-    variance = tl.maximum(second / rows - mean * mean, 0.0)
+    first = tl.zeros((ROWS, CHANNELS), tl.float32)
+    second = tl.zeros((ROWS, CHANNELS), tl.float32)
+    for start in range(0, splits, ROWS):
+        split = start + tl.arange(0, ROWS)
+        place = split[:, None] * 2 * channels + c[None, :]
+        mask = (split < splits)[:, None] & inside[None, :]
+        first += tl.load(sums + place, mask=mask, other=0.0)
+        second += tl.load(sums + channels + place, mask=mask, other=0.0)
+    mean = tl.sum(first, 0) / rows
+    variance = tl.maximum(tl.sum(second, 0) / rows - mean * mean, 0.0)
     inverse = 1.0 / tl.sqrt(variance + eps)
     factor = tl.load(weight + c, mask=inside, other=0.0).to(tl.float32) * inverse
     summand = tl.load(bias + c, mask=inside, other=0.0).to(tl.float32) - mean * factor
@@ -206,16 +221,19 @@ def _batch_norm_backward_sums(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _batch_norm_backward_finish(sums, slopes, channels, splits, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _batch_norm_backward_finish(sums, slopes, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     inside = c < channels
-    first = tl.zeros((CHANNELS,), tl.float32)
-    second = tl.zeros((CHANNELS,), tl.float32)
-    for split in range(splits):
-        first += tl.load(sums + split * 2 * channels + c, mask=inside, other=0.0)
-        second += tl.load(sums + (split * 2 + 1) * channels + c, mask=inside, other=0.0)
-    tl.store(slopes + c, first, mask=inside)
-    tl.store(slopes + channels + c, second, mask=inside)
+    first = tl.zeros((ROWS, CHANNELS), tl.float32)
+    second = tl.zeros((ROWS, CHANNELS), tl.float32)
+    for start in range(0, splits, ROWS):
+        split = start + tl.arange(0, ROWS)
+        place = split[:, None] * 2 * channels + c[None, :]
+        mask = (split < splits)[:, None] & inside[None, :]
+        first += tl.load(sums + place, mask=mask, other=0.0)
+        second += tl.load(sums + channels + place, mask=mask, other=0.0)
+    tl.store(slopes + c, tl.sum(first, 0), mask=inside)
+    tl.store(slopes + channels + c, tl.sum(second, 0), mask=inside)
 
 
 @_jit
