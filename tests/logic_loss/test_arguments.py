@@ -93,9 +93,12 @@ def test_thousands_of_rules_are_looked_into_in_linear_time():
     v = dl.var("v", 4000)
     logic = dl.LogicLoss({f"r{place}": (v[place] <= 0) | (v[place] >= 1) for place in range(4000)})
     logic(v=torch.rand(2, 4000, requires_grad=True))
-    start = time.perf_counter()
-    weights, statistics = logic.weights(), logic.statistics()
-    assert time.perf_counter() - start < 0.5  # about 0.05 s; it was 2 s when every path was compared with every name
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        weights, statistics = logic.weights(), logic.statistics()
+        seconds.append(time.process_time() - start)
+    assert min(seconds) < 0.5  # about 0.05 s; it was 2 s when every path was compared with every name
     assert list(weights) == list(statistics) == list(logic.rules)
 
 
