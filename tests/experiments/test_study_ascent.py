@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 import dualogic as dl
 from dualogic.experiments.demo.measures import RULE
 from dualogic.experiments.study import ascent
-from dualogic.experiments.study.ascent import Averaged, Entropic, Extragradient, Optimistic, Ordered, Tempered
+from dualogic.experiments.study.ascent import (
+    Adaptive,
+    Averaged,
+    Entropic,
+    Extragradient,
+    Normalised,
+    Optimistic,
+    Ordered,
+    Tempered,
+)
 from dualogic.experiments.study.digits import EPOCHS, load_bench
 from dualogic.experiments.study.options import EPOCH
 from dualogic.losses import truncated_normal_slope
@@ -102,6 +111,33 @@ def test_the_loss_has_averaged_weights_and_the_steps_have_their_own(decay, seed)
         average = torch.stack(seen).mean(0) if decay is None else decay * average + (1 - decay) * seen[-1]
         torch.testing.assert_close(logic.weights(EVERY)["rule"], average, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(logic._run.last["cost"][:, 0], (average * costs).sum(1), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("decay", [None, 0.9])
+@given(seed=seeds)
+def test_adaptive_steps_are_those_of_adagrad_and_rmsprop(decay, seed):
+    logic, squares = make(Adaptive(step=0.3, decay=decay)), torch.zeros(SAMPLES, 2)
+    for number, logits in enumerate(make_logits(seed, 4), start=1):
+        duals, delta = state_of(logic)
+        gradient = default_step(duals, delta, log_costs(logits), step=1.0)
+        visit(logic, logits)
+        squares = squares + gradient**2 if decay is None else decay * squares + (1 - decay) * gradient**2
+        scale = squares if decay is None else squares / (1 - decay**number)
+        torch.testing.assert_close(state_of(logic)[0], duals + 0.3 * gradient / (scale.sqrt() + 1e-8), atol=2e-3, rtol=1e-3)
+
+
+@given(seed=seeds)
+def test_normalised_steps_have_the_same_size_in_each_batch_or_relative_to_the_cost(seed):
+    by_batch, by_cost = make(Normalised(step=0.1, by="batch")), make(Normalised(step=0.1, by="cost"))
+    for logits in make_logits(seed, 3):
+        duals, _ = state_of(by_batch)
+        visit(by_batch, logits)
+        assert (state_of(by_batch)[0] - duals).abs().mean().item() == pytest.approx(0.1, rel=1e-3)
+        (duals, delta), costs = state_of(by_cost), log_costs(logits)
+        visit(by_cost, logits)
+        mixed = (duals.softmax(1) * costs).sum(1, keepdim=True)
+        moved = duals + default_step(duals, delta, costs, step=0.1) / mixed.clamp_min(0.01)
+        torch.testing.assert_close(state_of(by_cost)[0], moved, atol=1e-4, rtol=1e-3)
 
 
 @given(seed=seeds)

@@ -1,4 +1,4 @@
-"""Do better ways to ascend help? Optimism, extragradient, averages, temperature, entropy, order; the embedded digits, mixed pool.
+"""Do better ways to ascend help? Optimism, averages, temperature, adaptive steps, order and others; embedded digits, mixed pool.
 
 Call ``python -m dualogic.experiments.study.ascent results/study/ascent.json``; runs that the file holds are not repeated, so that
 settings may be added below. A run takes about 6 s on one core.
@@ -214,6 +214,64 @@ class EntropicProgram(StudyProgram):
 
 
 @dataclasses.dataclass(frozen=True)
+class Adaptive(Dual):
+    """Each dual's step is divided by the root of the squares of its gradients so far: its first visit moves it by ``step``.
+
+    Args:
+        decay: of an exponential mean of the squares, corrected for its start at 0; ``None`` for their sum.
+    """
+
+    decay: float | None = None
+
+    def program(self, rules: Mapping[str, Formula]) -> AdaptiveProgram:
+        return AdaptiveProgram(rules, self)
+
+
+class AdaptiveProgram(RememberingProgram):
+    """See :class:`Adaptive`; remembers the sum or mean of the squares."""
+
+    method: Adaptive
+
+    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor]:
+        duals, squares, visits = self.parts(rows)
+        costs, moves = super().moves(duals, state, values)
+        gradients, decay = moves / self.method.step, self.method.decay
+        if decay is None:
+            added = gradients.square()
+            scale = squares + added
+        else:
+            added = (1.0 - decay) * (gradients.square() - squares)
+            scale = (squares + added) / (1.0 - decay ** (visits + 1.0))
+        return costs, torch.cat([moves / (scale.sqrt() + 1e-8), added, torch.ones_like(visits)], 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Normalised(Dual):
+    """Steps do not depend on the scale of the costs.
+
+    Args:
+        by: ``"batch"``, the mean absolute move of a batch is ``step``; ``"cost"``, a sample's step is divided by its rule's cost,
+            or by 0.01 if that is more.
+    """
+
+    by: str = "batch"
+
+    def program(self, rules: Mapping[str, Formula]) -> NormalisedProgram:
+        return NormalisedProgram(rules, self)
+
+
+class NormalisedProgram(StudyProgram):
+    """See :class:`Normalised`; for one rule."""
+
+    method: Normalised
+
+    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor]:
+        costs, moves = super().moves(rows, state, values)
+        scale = moves.abs().mean() / self.method.step if self.method.by == "batch" else costs.clamp_min(0.01)
+        return costs, moves / scale.clamp_min(torch.finfo(moves.dtype).tiny)
+
+
+@dataclasses.dataclass(frozen=True)
 class Ordered(Dual):
     """Some connectives' weights stay equal for the first half of training.
 
@@ -276,6 +334,10 @@ SETTINGS: dict[str, str | Method | None] = {
     "step 4, floor 0.5, average 0.9": Averaged(decay=0.9, **FASTER),
     "step 4, floor 0.5, temperature 4 to 1": Tempered(start=4.0, end=1.0, **FASTER),
     "step 4, floor 0.5, steps rise for 10 epochs": Dual(warmup=10 * EPOCH, **FASTER),
+    **{f"adaptive {step:g}": Adaptive(step=step) for step in (0.1, 0.3, 1.0, 3.0)},
+    **{f"adaptive {step:g}, decay 0.9": Adaptive(step=step, decay=0.9) for step in (0.03, 0.1, 0.3, 1.0)},
+    **{f"normalised by the batch, {step:g}": Normalised(step=step, by="batch") for step in (0.03, 0.1, 0.3, 1.0)},
+    **{f"normalised by the cost, {step:g}": Normalised(step=step, by="cost") for step in (0.2, 0.7)},
     "costs 1 - p": Ordered(class_cost="probability"),
     "costs 1 - p, outer first": Ordered(class_cost="probability", late="inner"),
     "costs 1 - p, inner first": Ordered(class_cost="probability", late="outer"),
