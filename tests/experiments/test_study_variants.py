@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 import dualogic as dl
 from dualogic.experiments.demo.measures import RULE
-from dualogic.experiments.study import ascent
-from dualogic.experiments.study.ascent import (
+from dualogic.experiments.study import ascent, variants
+from dualogic.experiments.study.digits import EPOCHS, load_bench
+from dualogic.experiments.study.options import EPOCH
+from dualogic.experiments.study.variants import (
     Adaptive,
     Averaged,
     Entropic,
@@ -20,8 +22,6 @@ from dualogic.experiments.study.ascent import (
     Ordered,
     Tempered,
 )
-from dualogic.experiments.study.digits import EPOCHS, load_bench
-from dualogic.experiments.study.options import EPOCH
 from dualogic.losses import truncated_normal_slope
 
 SAMPLES = 6
@@ -159,7 +159,7 @@ def test_the_temperature_goes_from_its_start_to_its_end(start, end):
     torch.testing.assert_close(found, torch.tensor([start, math.sqrt(start * end), end, end]))
 
 
-@given(seed=seeds, done=st.integers(0, 2 * ascent.UPDATES))
+@given(seed=seeds, done=st.integers(0, 2 * variants.UPDATES))
 def test_the_entropys_gradient_is_added_and_vanishes(seed, done):
     entropy, program, default = 4.0, *(method.program({"rule": RULE}) for method in (Entropic(entropy=4.0), dl.methods.Dual()))
     rows = torch.randn(SAMPLES, 2, generator=torch.Generator().manual_seed(seed)).requires_grad_()
@@ -169,7 +169,7 @@ def test_the_entropys_gradient_is_added_and_vanishes(seed, done):
     (slope,) = torch.autograd.grad(-(weights * weights.log()).sum(), rows)
     rows = rows.detach()
     added = program.moves(rows, state, values)[1] - default.moves(rows, state, values)[1]
-    expected = 0.7 * entropy * max(0.0, 1 - done / ascent.UPDATES) * slope
+    expected = 0.7 * entropy * max(0.0, 1 - done / variants.UPDATES) * slope
     torch.testing.assert_close(added, expected, atol=1e-5, rtol=1e-4)
 
 
@@ -183,7 +183,7 @@ def test_late_connectives_stay_equal_for_half_of_training(options, late, seed):
     columns = {"outer": slice(0, 2), "inner": slice(2, 11), "": slice(0, 0)}[late]
     rows = torch.zeros(SAMPLES, 11)
     values = program.evaluate(program.plan.bind(make_logits(seed, 1)[0], None))
-    for done, held in ((0, True), (ascent.UPDATES // 2 - 1, True), (ascent.UPDATES // 2, False)):
+    for done, held in ((0, True), (variants.UPDATES // 2 - 1, True), (variants.UPDATES // 2, False)):
         state = {**program.initial_state(torch.float32), "steps": torch.tensor(done)}
         expected = default.moves(rows, state, values)[1].clone()
         assert expected.abs().sum() > 0
@@ -207,7 +207,7 @@ def test_written_as_nine_classes_the_rule_costs_their_mean_and_the_antecedent_st
 def test_an_epoch_has_as_many_updates_as_the_schedules_take_it_to_have():
     labelled = len(load_bench("mixed", 0).split.labelled)
     assert -(-labelled // 64) == EPOCH
-    assert EPOCHS * EPOCH == ascent.UPDATES
+    assert EPOCHS * EPOCH == variants.UPDATES
 
 
 def test_settings_differ():
