@@ -82,6 +82,7 @@ def make_cifar100() -> Iterator[tuple[Path, Config]]:
 
 
 def make_long() -> Iterator[tuple[Path, Config]]:
+    """Each run in a folder of its own, as a run's folder is not named after its options."""
     for number, (network, arm, form, options) in enumerate(LONG):
         task = TASKS["cifar100-long"](model=network, form=form)
         yield Path(f"long-{number}"), Config(task, arm, options, seed=0, precision=PRECISION["cifar100"])

@@ -13,6 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dualogic import fused
+from dualogic.fused import jit
+
 try:
     import triton
     import triton.language as tl
@@ -53,8 +56,7 @@ class BatchNormReLU(nn.BatchNorm2d):
 
 def usable(images: Tensor) -> bool:
     """Whether the kernels can take these images: on a GPU, with the channels last in memory."""
-    last = images.is_contiguous(memory_format=torch.channels_last)
-    return triton is not None and images.is_cuda and last and not torch.compiler.is_compiling()
+    return fused.usable(images) and images.is_contiguous(memory_format=torch.channels_last)
 
 
 class _BatchNormReLU(torch.autograd.Function):
@@ -118,11 +120,7 @@ def _make_sums(rows: int, channels: int, device: torch.device) -> tuple[int, Ten
     return splits, torch.empty(splits, 2, channels, dtype=torch.float32, device=device)
 
 
-def _jit(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
-
-
-@_jit
+@jit
 def _batch_norm_sums(images, sums, rows, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     split = tl.program_id(1)
@@ -139,7 +137,7 @@ def _batch_norm_sums(images, sums, rows, channels, splits, ROWS: tl.constexpr, C
     tl.store(sums + (split * 2 + 1) * channels + c, tl.sum(second, 0), mask=inside)
 
 
-@_jit
+@jit
 def _batch_norm_finish(  # type: ignore[no-untyped-def]
     sums,
     weight,
@@ -181,7 +179,7 @@ def _batch_norm_finish(  # type: ignore[no-untyped-def]
     tl.store(running_variance + c, old_variance + momentum * (unbiased - old_variance), mask=inside)
 
 
-@_jit
+@jit
 def _batch_norm_apply(  # type: ignore[no-untyped-def]
     images, residual, result, saved, rows, channels,
     RESIDUAL: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
@@ -198,7 +196,7 @@ def _batch_norm_apply(  # type: ignore[no-untyped-def]
     tl.store(result + place, tl.maximum(value, 0.0).to(result.dtype.element_ty), mask=mask)
 
 
-@_jit
+@jit
 def _batch_norm_backward_sums(  # type: ignore[no-untyped-def]
     images, result, gradient, saved, sums, rows, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr
 ):
@@ -222,7 +220,7 @@ def _batch_norm_backward_sums(  # type: ignore[no-untyped-def]
     tl.store(sums + (split * 2 + 1) * channels + c, tl.sum(second, 0), mask=inside)
 
 
-@_jit
+@jit
 def _batch_norm_backward_finish(sums, slopes, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     inside = c < channels
@@ -238,7 +236,7 @@ def _batch_norm_backward_finish(sums, slopes, channels, splits, ROWS: tl.constex
     tl.store(slopes + channels + c, tl.sum(second, 0), mask=inside)
 
 
-@_jit
+@jit
 def _batch_norm_backward_apply(  # type: ignore[no-untyped-def]
     images, result, gradient, saved, slopes, below, passed, rows, channels,
     RESIDUAL: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
