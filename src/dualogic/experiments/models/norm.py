@@ -1,7 +1,8 @@
 """Batch norm and ReLU with few passes over memory.
 
 On a GPU half of a training step's time goes into batch norms and ReLUs, which compute little and move every activation a dozen
-times. Here a training step moves each of them nine times: two kernels forward (sums, then the result) and two backward.
+times. Here a training step moves each of them eight times, or twelve with a residual: in two passes forward (sums, then the
+result) and two backward, where the ReLU's sign is computed again unless a residual was added.
 Anywhere else, and in evaluation, PyTorch's own operations are used; they are also the reference in the tests.
 """
 
@@ -89,30 +90,32 @@ class _BatchNormReLU(torch.autograd.Function):
         _batch_norm_apply[whole](
             images, images if residual is None else residual, result, saved, rows, channels, residual is not None, **sizes
         )
-        ctx.save_for_backward(images, result, weight, saved)
-        ctx.with_residual = residual is not None
+        # Without a residual the sign of the result follows from the images.
+        ctx.save_for_backward(images, None if residual is None else result, weight, saved)
         return result
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         images, result, weight, saved = ctx.saved_tensors
+        with_residual = result is not None
+        result = result if with_residual else images
         batch, channels, height, width = images.shape
         rows = batch * height * width
         gradient = gradients[0].to(images.dtype).contiguous(memory_format=torch.channels_last)
         splits, sums = _make_sums(rows, channels, images.device)
         grid = (triton.cdiv(channels, CHANNELS), splits)
         sizes = {"ROWS": ROWS, "CHANNELS": CHANNELS}
-        _batch_norm_backward_sums[grid](images, result, gradient, saved, sums, rows, channels, splits, **sizes)
+        _batch_norm_backward_sums[grid](images, result, gradient, saved, sums, rows, channels, splits, with_residual, **sizes)
         slopes = torch.empty(2, channels, dtype=torch.float32, device=images.device)
         _batch_norm_backward_finish[(grid[0],)](sums, slopes, channels, splits, **sizes)
         below = torch.empty_like(images)
-        passed = torch.empty_like(images) if ctx.with_residual else below
+        passed = torch.empty_like(images) if with_residual else below
         whole = (triton.cdiv(rows, ROWS), grid[0])
         _batch_norm_backward_apply[whole](
-            images, result, gradient, saved, slopes, below, passed, rows, channels, ctx.with_residual, **sizes
+            images, result, gradient, saved, slopes, below, passed, rows, channels, with_residual, **sizes
         )
         of_bias, of_weight = slopes.to(weight.dtype).unbind()
-        return below, of_weight, of_bias, passed if ctx.with_residual else None, None, None, None
+        return below, of_weight, of_bias, passed if with_residual else None, None, None, None
 
 
 def _make_sums(rows: int, channels: int, device: torch.device) -> tuple[int, Tensor]:
@@ -198,13 +201,16 @@ def _batch_norm_apply(  # type: ignore[no-untyped-def]
 
 @jit
 def _batch_norm_backward_sums(  # type: ignore[no-untyped-def]
-    images, result, gradient, saved, sums, rows, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr
-):
+    images, result, gradient, saved, sums, rows, channels, splits,
+    RESIDUAL: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     split = tl.program_id(1)
     inside = c < channels
     mean = tl.load(saved + c, mask=inside, other=0.0)
     inverse = tl.load(saved + channels + c, mask=inside, other=0.0)
+    factor = tl.load(saved + 2 * channels + c, mask=inside, other=0.0)
+    summand = tl.load(saved + 3 * channels + c, mask=inside, other=0.0)
     first = tl.zeros((ROWS, CHANNELS), tl.float32)
     second = tl.zeros((ROWS, CHANNELS), tl.float32)
     for start in range(split * ROWS, rows, splits * ROWS):
@@ -212,8 +218,12 @@ def _batch_norm_backward_sums(  # type: ignore[no-untyped-def]
         place = r.to(tl.int64)[:, None] * channels + c[None, :]
         mask = (r < rows)[:, None] & inside[None, :]
         slope = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
-        slope = tl.where(tl.load(result + place, mask=mask, other=0.0).to(tl.float32) > 0.0, slope, 0.0)
         value = tl.load(images + place, mask=mask, other=0.0).to(tl.float32)
+        if RESIDUAL:
+            sign = tl.load(result + place, mask=mask, other=0.0).to(tl.float32)
+        else:
+            sign = value * factor[None, :] + summand[None, :]
+        slope = tl.where(sign > 0.0, slope, 0.0)
         first += slope
         second += slope * (value - mean[None, :]) * inverse[None, :]
     tl.store(sums + split * 2 * channels + c, tl.sum(first, 0), mask=inside)
@@ -252,9 +262,13 @@ def _batch_norm_backward_apply(  # type: ignore[no-untyped-def]
     first = tl.load(slopes + c, mask=inside, other=0.0) / rows
     second = tl.load(slopes + channels + c, mask=inside, other=0.0) / rows
     slope = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
-    slope = tl.where(tl.load(result + place, mask=mask, other=0.0).to(tl.float32) > 0.0, slope, 0.0)
+    value = tl.load(images + place, mask=mask, other=0.0).to(tl.float32)
     if RESIDUAL:
+        slope = tl.where(tl.load(result + place, mask=mask, other=0.0).to(tl.float32) > 0.0, slope, 0.0)
         tl.store(passed + place, slope.to(passed.dtype.element_ty), mask=mask)
-    normal = (tl.load(images + place, mask=mask, other=0.0).to(tl.float32) - mean[None, :]) * inverse[None, :]
-    value = factor[None, :] * (slope - first[None, :] - normal * second[None, :])
-    tl.store(below + place, value.to(below.dtype.element_ty), mask=mask)
+    else:
+        summand = tl.load(saved + 3 * channels + c, mask=inside, other=0.0)
+        slope = tl.where(value * factor[None, :] + summand[None, :] > 0.0, slope, 0.0)
+    normal = (value - mean[None, :]) * inverse[None, :]
+    wanted = factor[None, :] * (slope - first[None, :] - normal * second[None, :])
+    tl.store(below + place, wanted.to(below.dtype.element_ty), mask=mask)
