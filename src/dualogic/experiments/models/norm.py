@@ -141,6 +141,19 @@ def _batch_norm_sums(images, sums, rows, channels, splits, ROWS: tl.constexpr, C
 
 
 @jit
+def _add_up(sums, channels, splits, c, inside, ROWS: tl.constexpr, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
+    first = tl.zeros((ROWS, CHANNELS), tl.float32)
+    second = tl.zeros((ROWS, CHANNELS), tl.float32)
+    for start in range(0, splits, ROWS):
+        split = start + tl.arange(0, ROWS)
+        place = split[:, None] * 2 * channels + c[None, :]
+        mask = (split < splits)[:, None] & inside[None, :]
+        first += tl.load(sums + place, mask=mask, other=0.0)
+        second += tl.load(sums + channels + place, mask=mask, other=0.0)
+    return tl.sum(first, 0), tl.sum(second, 0)
+
+
+@jit
 def _batch_norm_finish(  # type: ignore[no-untyped-def]
     sums,
     weight,
@@ -158,16 +171,9 @@ def _batch_norm_finish(  # type: ignore[no-untyped-def]
 ):
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     inside = c < channels
-    first = tl.zeros((ROWS, CHANNELS), tl.float32)
-    second = tl.zeros((ROWS, CHANNELS), tl.float32)
-    for start in range(0, splits, ROWS):
-        split = start + tl.arange(0, ROWS)
-        place = split[:, None] * 2 * channels + c[None, :]
-        mask = (split < splits)[:, None] & inside[None, :]
-        first += tl.load(sums + place, mask=mask, other=0.0)
-        second += tl.load(sums + channels + place, mask=mask, other=0.0)
-    mean = tl.sum(first, 0) / rows
-    variance = tl.maximum(tl.sum(second, 0) / rows - mean * mean, 0.0)
+    first, second = _add_up(sums, channels, splits, c, inside, ROWS, CHANNELS)
+    mean = first / rows
+    variance = tl.maximum(second / rows - mean * mean, 0.0)
     inverse = 1.0 / tl.sqrt(variance + eps)
     factor = tl.load(weight + c, mask=inside, other=0.0).to(tl.float32) * inverse
     summand = tl.load(bias + c, mask=inside, other=0.0).to(tl.float32) - mean * factor
@@ -234,16 +240,9 @@ def _batch_norm_backward_sums(  # type: ignore[no-untyped-def]
 def _batch_norm_backward_finish(sums, slopes, channels, splits, ROWS: tl.constexpr, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def]
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     inside = c < channels
-    first = tl.zeros((ROWS, CHANNELS), tl.float32)
-    second = tl.zeros((ROWS, CHANNELS), tl.float32)
-    for start in range(0, splits, ROWS):
-        split = start + tl.arange(0, ROWS)
-        place = split[:, None] * 2 * channels + c[None, :]
-        mask = (split < splits)[:, None] & inside[None, :]
-        first += tl.load(sums + place, mask=mask, other=0.0)
-        second += tl.load(sums + channels + place, mask=mask, other=0.0)
-    tl.store(slopes + c, tl.sum(first, 0), mask=inside)
-    tl.store(slopes + channels + c, tl.sum(second, 0), mask=inside)
+    first, second = _add_up(sums, channels, splits, c, inside, ROWS, CHANNELS)
+    tl.store(slopes + c, first, mask=inside)
+    tl.store(slopes + channels + c, second, mask=inside)
 
 
 @jit
