@@ -1,4 +1,4 @@
-"""CIFAR-100: crops, divisions, the rule, controls, and a rule that starts late."""
+"""CIFAR-100: divisions, the rule, controls, and a rule that starts late."""
 
 import dataclasses
 
@@ -9,7 +9,6 @@ from torch import nn
 from dualogic.errors import OptionError
 from dualogic.experiments.runner import Config, Machine, train
 from dualogic.experiments.tasks import CIFAR100, Digits, Transfer
-from dualogic.experiments.tasks.cifar100 import PADDING, _augment, _with_margin
 
 CPU = torch.device("cpu")
 
@@ -24,24 +23,6 @@ def small(tmp_path_factory):
 def problem(small):
     task, folder = small
     return task.make_problem(0, folder, CPU)
-
-
-def test_crops_are_pieces_of_their_own_image():
-    images = torch.arange(5 * 9 * 9 * 3, dtype=torch.int32).view(5, 9, 9, 3)
-    padded = _with_margin(images)
-    assert padded.shape == (5, 9 + 2 * PADDING, 9 + 2 * PADDING, 3)
-    expected = torch.nn.functional.pad(images.permute(0, 3, 1, 2).double(), (PADDING,) * 4, mode="reflect")
-    torch.testing.assert_close(padded.permute(0, 3, 1, 2).double(), expected)
-    torch.manual_seed(0)
-    numbers = torch.tensor([3, 0, 3, 1] * 8)
-    crops, mirrored = _augment(padded, numbers), 0
-    for number, crop in zip(numbers, crops):
-        pieces = padded[number].unfold(0, 9, 1).unfold(1, 9, 1).permute(0, 1, 3, 4, 2).flatten(0, 1)
-        straight = (pieces == crop).flatten(1).all(1).any()
-        turned = (pieces == crop.flip(1)).flatten(1).all(1).any()
-        assert straight or turned
-        mirrored += int(not straight)
-    assert 4 < mirrored < 28
 
 
 def test_the_parts_are_balanced_and_disjoint(small):
@@ -121,6 +102,32 @@ def test_every_arm_sees_the_same_images(small, tiny, method):
     task, folder = small
     train(Config(task, method), Machine(accelerator="cpu", data=folder))
     assert set(tiny[0].batches) == {40}
+
+
+@pytest.mark.parametrize("augment", ["erase", "strong"])
+def test_training_images_are_changed_as_the_task_says(small, tiny, augment):
+    task, folder = small
+    machine = Machine(accelerator="cpu", data=folder)
+    plain, changed = (train(Config(dataclasses.replace(task, augment=name), "none"), machine) for name in ("crop", augment))
+    assert changed.failure is None
+    assert plain.history[-1]["task_loss"] != changed.history[-1]["task_loss"]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_weight_decay_can_spare_norms_and_biases(small, tiny, optimizer):
+    task, folder = small
+    task = dataclasses.replace(task, optimizer=optimizer, learning_rate=1e-3, decay="none", epochs=40, measure_every=40)
+    sizes = {}
+    for decayed, strength in (("all", 0.0), ("all", 0.5), ("weights", 0.5)):
+        train(
+            Config(dataclasses.replace(task, weight_decay=strength, decayed=decayed), "none"),
+            Machine(accelerator="cpu", data=folder),
+        )
+        sizes[decayed, strength] = [
+            parameter.norm().item() for parameter in (tiny[-1].layers[2].weight, tiny[-1].layers[3].weight)
+        ]
+    assert sizes["weights", 0.5][0] > 1.05 * sizes["all", 0.5][0]
+    assert sizes["weights", 0.5][1] < 0.95 * sizes["all", 0.0][1]
 
 
 def test_a_rule_that_starts_late(small, tiny):

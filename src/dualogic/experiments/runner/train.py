@@ -23,7 +23,7 @@ from dualogic.experiments.runner.diagnosis import POOL, VALIDATION, diagnose_end
 from dualogic.experiments.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
 from dualogic.experiments.runner.result import Result, describe_machine, find_commit, thin
 from dualogic.experiments.runner.step import CapturedStep, Step
-from dualogic.experiments.tasks.task import Problem
+from dualogic.experiments.tasks.task import Problem, Task
 from dualogic.logic_loss import LogicLoss
 
 INSPECTIONS = 20
@@ -318,13 +318,21 @@ def _choose_pool(problem: Problem, rule_on: str) -> Tensor:
 def _make_optimizer(config: Config, network: nn.Module, captured: bool, device: torch.device) -> torch.optim.Optimizer:
     task = config.task
     rate: Any = torch.tensor(config.learning_rate, device=device) if captured else config.learning_rate
+    groups = _group_parameters(network, task)
     if task.optimizer == "sgd":
-        return torch.optim.SGD(
-            network.parameters(), rate, momentum=0.9, nesterov=True, weight_decay=task.weight_decay, fused=captured
-        )
-    return torch.optim.Adam(
-        network.parameters(), rate, weight_decay=task.weight_decay, capturable=captured, fused=True if captured else None
-    )
+        return torch.optim.SGD(groups, rate, momentum=0.9, nesterov=True, fused=captured)
+    return torch.optim.Adam(groups, rate, capturable=captured, fused=True if captured else None)
+
+
+def _group_parameters(network: nn.Module, task: Task) -> list[dict[str, Any]]:
+    """What the optimizer's weight decay shrinks, and, if the task spares them, what it does not."""
+    parameters = list(network.parameters())
+    if task.decayed == "all":
+        return [{"params": parameters, "weight_decay": task.weight_decay}]
+    return [
+        {"params": [parameter for parameter in parameters if parameter.ndim > 1], "weight_decay": task.weight_decay},
+        {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0},
+    ]
 
 
 def _unwrap(network: Any) -> nn.Module:

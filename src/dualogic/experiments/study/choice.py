@@ -73,6 +73,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 OPTIONS = CONTROLS | {name: Setting(options=options) for name, options in _OPTIONS.items()}
 FORMS = ("published", "implication", "one", "each", "each implication")
 """Ways to write the rule of CIFAR-100."""
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "weight decay 0.0001": {"weight_decay": 1e-4},
+    "norms not decayed": {"decayed": "weights"},
+    "squares erased": {"augment": "erase"},
+    "strong augmentation": {"augment": "strong"},
+    "strong augmentation, norms not decayed": {"augment": "strong", "decayed": "weights"},
+    "strong augmentation, weight decay 0.0001": {"augment": "strong", "weight_decay": 1e-4},
+}
+"""How CIFAR-100 is trained, whatever the method: what may decide how far certainty carries over to new images."""
 
 
 def _of_form(form: str, name: str, arm: str = "dual", weight: float | None = None, start: float = 0.0, **options: Any) -> Any:
@@ -125,6 +134,16 @@ CERTAINTY: dict[str, Setting] = dict(
                 _of_form("each", "exponentiated 2, share 0.02, floor 0.5", **_OPTIONS["exponentiated 2, share 0.02, floor 0.5"]),
                 _of_form("one", "exponentiated 2, share 0.02, floor 0.5", **_OPTIONS["exponentiated 2, share 0.02, floor 0.5"]),
                 _of_form("each", "exponentiated 2, share 0.02, floor 0.3", rule="exponentiated", step=2.0, share=0.02, floor=0.3),
+            )
+        ),
+        *(
+            (f"100 epochs, {about}: {name}", dataclasses.replace(setting, hyper={**setting.hyper, **changed, "epochs": 100}))
+            for about, changed in SCHEDULES.items()
+            for name, setting in (
+                ("no rule", Setting("none")),
+                ("DL2", Setting("dl2")),
+                _of_form("each", "default"),
+                _of_form("each", "exponentiated 2, share 0.02", **_OPTIONS["exponentiated 2, share 0.02"]),
             )
         ),
     ]
@@ -234,13 +253,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--benches", nargs="+", choices=BENCHES, default=list(BENCHES))
     parser.add_argument("--settings", nargs="+", help="only these")
+    parser.add_argument("--tune", action="store_true", help="let cuDNN time its algorithms")
     arguments = parser.parse_args()
     configs = {
         (name, *key): config
         for name in arguments.benches
         for key, config in make_configs(BENCHES[name], arguments.seeds, arguments.settings).items()
     }
-    runs = collect(arguments.path, arguments.runs, Machine(), configs, arguments.jobs)
+    runs = collect(arguments.path, arguments.runs, Machine(tune=arguments.tune), configs, arguments.jobs)
     sys.stdout.write("\n".join(f"{name}\n\n{show(runs, name)}" for name in BENCHES))
 
 

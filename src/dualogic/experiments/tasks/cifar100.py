@@ -15,13 +15,13 @@ import dualogic as dl
 from dualogic.experiments.arms import IMAGE_ARMS
 from dualogic.experiments.division import divide_by_class
 from dualogic.experiments.models import NETWORKS
+from dualogic.experiments.tasks.augment import PADDING, crop, distort, erase, with_margin
 from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.formula.connective import Formula
 from dualogic.logic_loss import LogicLoss
 
 CLASSES, SUPERCLASSES = 100, 20
 TOLERANCE = 0.01
-PADDING = 4
 TEMPERATURES = (1.0, 2.0, 1.4, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.06)
 """By which logits are divided, to see how much satisfaction comes from confidence alone; the first is the network's own."""
 MOST_INSPECTED = 2000
@@ -46,6 +46,8 @@ class CIFAR100(Task):
             same. The first two have the same cost too, but the second says which part is evidence; the third cannot be met in
             part by giving each superclass little. ``"each"`` and ``"each implication"`` are the first two as twenty rules, whose
             losses are summed, each with a ``delta`` of its own.
+        augment: how training images are changed at random, the labelled and the others alike: ``"crop"``, moved and mirrored;
+            ``"erase"``, with an erased square too; ``"strong"``, turned, zoomed and recoloured as well.
         model: ``"vgg16"``, ``"resnet50"`` or ``"densenet100"``, in their forms for 32 x 32 pixels.
         labelled: labelled images, as many of each class.
         unlabelled: unlabelled ones, as many of each class.
@@ -73,6 +75,7 @@ class CIFAR100(Task):
     measure_every: int = 5
     show_pool: bool = True
     form: Literal["published", "implication", "one", "each", "each implication"] = "published"
+    augment: Literal["crop", "erase", "strong"] = "crop"
     model: Literal["vgg16", "resnet50", "densenet100"] = "resnet50"
     labelled: int = 10_000
     unlabelled: int = 30_000
@@ -114,7 +117,7 @@ class CIFAR100Problem(Problem):
         labelled, unlabelled, validation, _ = divide_by_class(labels, CLASSES, lambda count: sizes, seed)
         training = torch.cat([labelled, unlabelled])
         plain = arrays["train_x"][training].to(device)
-        self.images, self.labels = _with_margin(plain), labels[training].to(device)
+        self.images, self.labels = with_margin(plain), labels[training].to(device)
         self.labelled = torch.arange(len(labelled), device=device)
         self.unlabelled = torch.arange(len(labelled), len(training), device=device)
         # Mean and deviation of the labelled images alone: the others, and the tests, are not looked at.
@@ -139,7 +142,7 @@ class CIFAR100Problem(Problem):
 
     def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
         numbers = labelled if pool is None else torch.cat([labelled, pool])
-        logits = network(self._as_input(_augment(self.images, numbers)))
+        logits = network(self._as_input(self._augment(numbers)))
         loss = functional.cross_entropy(logits[: len(labelled)], self.labels[labelled])
         return loss, {} if pool is None else {"p": logits[len(labelled) :]}
 
@@ -208,6 +211,12 @@ class CIFAR100Problem(Problem):
             caption=caption,
         )
 
+    def _augment(self, numbers: Tensor) -> Tensor:
+        if self.task.augment == "strong":
+            return distort(self.images, numbers, 255 * self.mean)
+        cropped = crop(self.images, numbers)
+        return erase(cropped.float(), 255 * self.mean) if self.task.augment == "erase" else cropped
+
     def _as_input(self, images: Tensor) -> Tensor:
         """Bytes ``(n, 32, 32, 3)`` to numbers ``(n, 3, 32, 32)``, channels last in memory."""
         return ((images.float() / 255 - self.mean) / self.deviation).permute(0, 3, 1, 2)
@@ -255,20 +264,3 @@ def read_weights(stored: Mapping[str, Tensor], names: Sequence[str]) -> dict[str
         return {}
     clauses = stored["rule/0"] if "rule/0" in stored else torch.stack([stored[name] for name in names], 1)
     return dict(zip(("none", "all"), clauses.unbind(-1)))
-
-
-def _with_margin(images: Tensor) -> Tensor:
-    """Images ``(n, h, w, 3)`` with a mirrored margin on each side."""
-    left, right = images[:, :, 1 : PADDING + 1].flip(2), images[:, :, -PADDING - 1 : -1].flip(2)
-    wide = torch.cat([left, images, right], dim=2)
-    return torch.cat([wide[:, 1 : PADDING + 1].flip(1), wide, wide[:, -PADDING - 1 : -1].flip(1)], dim=1)
-
-
-def _augment(images: Tensor, numbers: Tensor) -> Tensor:
-    """Random crops of images with margins, half of them mirrored: ``(n, h + 8, w + 8, 3)`` to ``(batch, h, w, 3)``."""
-    device, batch = numbers.device, len(numbers)
-    size = images.shape[1] - 2 * PADDING
-    down, right = torch.randint(2 * PADDING + 1, (2, batch, 1), device=device)
-    steps = torch.arange(size, device=device)
-    columns = torch.where(torch.rand(batch, 1, device=device) < 0.5, steps, size - 1 - steps) + right
-    return images[numbers.view(-1, 1, 1), (steps + down).unsqueeze(2), columns.unsqueeze(1)]

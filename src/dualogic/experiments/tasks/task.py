@@ -50,6 +50,7 @@ class Task(abc.ABC):
         learning_rate: at its highest.
         decay: of the learning rate: none, or to 0 along half a cosine wave after a rise over the first tenth.
         weight_decay: of the optimizer.
+        decayed: what it shrinks: all parameters, or only those of two axes and more, which leaves out those of norms and biases.
         rule_on: which training samples the rule sees.
         rule_from: the share of all epochs after which the rule starts.
         show_pool: without a rule, and before it starts, the pool passes through the network too, for batch norm.
@@ -75,6 +76,7 @@ class Task(abc.ABC):
     learning_rate: float = 1e-3
     decay: Literal["none", "cosine"] = "none"
     weight_decay: float = 0.0
+    decayed: Literal["all", "weights"] = "all"
     rule_on: Literal["unlabelled", "labelled", "all"] = "unlabelled"
     rule_from: float = 0.0
     show_pool: bool = False

@@ -1,0 +1,95 @@
+"""Random changes of images that leave what they show: crops and mirror images; turns, zooms, colours and erased squares too."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+PADDING = 4
+MOST_TURN = math.pi / 12
+MOST_ZOOM = 1.25
+MOST_COLOUR = 0.4
+ERASED = 0.5
+
+
+def with_margin(images: Tensor) -> Tensor:
+    """Images ``(n, h, w, 3)`` with a mirrored margin of :data:`PADDING` pixels on each side."""
+    left, right = images[:, :, 1 : PADDING + 1].flip(2), images[:, :, -PADDING - 1 : -1].flip(2)
+    wide = torch.cat([left, images, right], dim=2)
+    return torch.cat([wide[:, 1 : PADDING + 1].flip(1), wide, wide[:, -PADDING - 1 : -1].flip(1)], dim=1)
+
+
+def crop(images: Tensor, numbers: Tensor) -> Tensor:
+    """Random crops of images with margins, half of them mirrored.
+
+    Args:
+        images: ``(n, h + 8, w + 8, 3)``, from :func:`with_margin`.
+        numbers: which of them, ``(batch,)``.
+
+    Returns:
+        ``(batch, h, w, 3)``.
+    """
+    device, batch = numbers.device, len(numbers)
+    size = images.shape[1] - 2 * PADDING
+    down, right = torch.randint(2 * PADDING + 1, (2, batch, 1), device=device)
+    steps = torch.arange(size, device=device)
+    columns = torch.where(torch.rand(batch, 1, device=device) < 0.5, steps, size - 1 - steps) + right
+    return images[numbers.view(-1, 1, 1), (steps + down).unsqueeze(2), columns.unsqueeze(1)]
+
+
+def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
+    """Moved, turned, zoomed, mirrored and recoloured at random, with a square of half the width erased.
+
+    Args:
+        images: bytes ``(n, h + 8, w + 8, 3)``, from :func:`with_margin`.
+        numbers: which of them, ``(batch,)``.
+        fill: the colour of what is erased, ``(3,)`` in the units of bytes.
+
+    Returns:
+        Numbers from 0 to 255, ``(batch, h, w, 3)``.
+    """
+    return erase(_recolour(_turn(images, numbers).float()), fill)
+
+
+def erase(images: Tensor, fill: Tensor) -> Tensor:
+    """A square of half the width, its centre anywhere in the image, in one colour ``(3,)``."""
+    batch, size = images.shape[:2]
+    centres = torch.rand(2, batch, 1, device=images.device) * size
+    within = (torch.arange(size, device=images.device) + 0.5 - centres).abs() < ERASED * size / 2
+    down, right = within
+    return torch.where((down.unsqueeze(2) & right.unsqueeze(1)).unsqueeze(3), fill, images)
+
+
+def _turn(images: Tensor, numbers: Tensor) -> Tensor:
+    """The nearest pixel of the original for each pixel of a moved, turned, zoomed and perhaps mirrored image."""
+    device, batch = numbers.device, len(numbers)
+    wide = images.shape[1]
+    size = wide - 2 * PADDING
+
+    def draw(most: float) -> Tensor:
+        return (2 * torch.rand(batch, 1, 1, device=device) - 1) * most
+
+    angle, zoom, down, right = draw(MOST_TURN), torch.exp(draw(math.log(MOST_ZOOM))), draw(PADDING), draw(PADDING)
+    side = torch.where(torch.rand(batch, 1, 1, device=device) < 0.5, 1.0, -1.0)
+    steps = torch.arange(size, device=device) - (size - 1) / 2
+    rows, columns = steps.view(1, -1, 1), steps.view(1, 1, -1) * side
+    middle = (wide - 1) / 2
+    sources = (
+        (angle.cos() * rows - angle.sin() * columns) / zoom + down + middle,
+        (angle.sin() * rows + angle.cos() * columns) / zoom + right + middle,
+    )
+    found_rows, found_columns = (source.round().long().clamp(0, wide - 1) for source in sources)
+    return images[numbers.view(-1, 1, 1), found_rows, found_columns]
+
+
+def _recolour(images: Tensor) -> Tensor:
+    """Brightness, contrast and saturation times a factor near 1 each."""
+    brightness, contrast, saturation = 1 + MOST_COLOUR * (2 * torch.rand(3, len(images), 1, 1, 1, device=images.device) - 1)
+    images = images * brightness
+    mean = images.mean((1, 2, 3), keepdim=True)
+    images = (images - mean) * contrast + mean
+    grey = images.mean(3, keepdim=True)
+    recoloured: Tensor = (images - grey) * saturation + grey
+    return recoloured.clamp(0, 255)
