@@ -12,7 +12,7 @@ import torch
 
 from dualogic.errors import StateError
 from dualogic.experiments.runner import Config, Machine, RunFolder, run_all, train
-from dualogic.experiments.runner.folder import CHECKPOINT
+from dualogic.experiments.runner.folder import CHECKPOINT, CONFIG
 from dualogic.experiments.runner.result import find_commit
 from dualogic.experiments.runner.sweep import folder_of
 from dualogic.experiments.tasks import Digits
@@ -75,6 +75,16 @@ def test_other_configuration_is_refused(small, tmp_path):
     folder.open(Config(task, seed=0))
     with pytest.raises(StateError, match=r"seed: 0 there, 1 here"):
         folder.open(Config(task, seed=1))
+
+
+def test_a_hyper_parameter_of_a_later_version_had_its_default(small, tmp_path):
+    task, _ = small
+    earlier = Config(task).as_dict()
+    del earlier["task"]["decayed"]
+    (tmp_path / CONFIG).write_text(json.dumps(earlier))
+    RunFolder(tmp_path).open(Config(task))
+    with pytest.raises(StateError, match=r"decayed: 'all' there, 'weights' here"):
+        RunFolder(tmp_path).open(Config(dataclasses.replace(task, decayed="weights")))
 
 
 def test_half_written_files_are_never_read(small, tmp_path):

@@ -1,5 +1,6 @@
 """CIFAR-100: a table for each network, satisfaction beside that of an equally certain network, run times, and Figure 2."""
 
+import itertools
 import json
 
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 from dualogic.cli import main
 from dualogic.errors import DataError
 from dualogic.experiments.tables import divide, make_page, make_table, make_tables, make_time_table, read_results, to_text
+from dualogic.experiments.tables.certainty_figure import draw_certainty, trace
 from dualogic.experiments.tables.figures import save_figures
 from dualogic.experiments.tables.matching import satisfaction_at
+from dualogic.experiments.tables.naming import group_runs
 from dualogic.experiments.tables.parts_figure import draw_parts
 from experiments.tables.fabricate import MODELS, make_images, make_result, write_images, write_runs, write_times
 
@@ -68,6 +71,37 @@ def test_satisfaction_is_set_beside_the_baseline_made_as_certain(folder):
     assert cells_of(table, "none")["matched"].values == ()
     assert not any("only these have it" in note for note in table.notes)
     assert any("temperature" in note for note in table.notes)
+
+
+def test_all_rows_can_be_compared_at_one_entropy(folder):
+    table = make_table(divide(read_results(folder, "cifar100"))[1])
+    # The baseline at entropy 1 and the rule's network at 0.5: at 0.5 both, the first half way to 100 %, the second as it is.
+    assert cells_of(table, "none")["equally_certain"].values == pytest.approx((70.0, 70.0))
+    assert cells_of(table, "dual")["equally_certain"].values == pytest.approx((80.0, 81.0))
+    assert cells_of(table, "dual")["equally_certain"].best
+    assert any("0.5 nats" in note for note in table.notes)
+
+
+def test_the_figure_of_certainty_draws_each_network_at_every_temperature(folder, tmp_path):
+    results = divide(read_results(folder, "cifar100"))[1]
+    for label, dot, at_half in (("none", (1.0, 40.0), 70.0), ("dual", (0.5, 80.5), 80.5)):
+        runs = dict(group_runs(results))[label]
+        line = trace(runs)
+        assert all(satisfied >= other for (_, satisfied), (_, other) in itertools.pairwise(line))  # less, the less certain
+        near = min(line, key=lambda point: abs(point[0] - 0.5))
+        assert near[1] == pytest.approx(at_half, abs=2.0)
+        figure = draw_certainty(results)
+        dots = [
+            tuple(float(place) for place in drawn.get_xydata()[0]) for drawn in figure.axes[0].lines if drawn.get_marker() == "o"
+        ]
+        assert any(found == pytest.approx(dot) for found in dots)
+    written = save_figures(read_results(folder, "cifar100"), tmp_path / "images.png")
+    assert {f"images-{model}-certainty.png" for model in MODELS} <= {file.name for file in written}
+
+
+def test_no_figure_of_certainty_without_temperatures(tmp_path):
+    write_runs(tmp_path, [make_result("digits", "dual"), make_result("digits", "none")])
+    assert draw_certainty(read_results(tmp_path, "digits")) is None
 
 
 def test_the_baseline_is_of_the_same_seed_and_configuration(tmp_path):

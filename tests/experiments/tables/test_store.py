@@ -88,6 +88,16 @@ def test_options_hyper_parameters_and_precision_make_labels_of_their_own(tmp_pat
     }
 
 
+def test_a_hyper_parameter_of_a_later_version_had_its_default(tmp_path):
+    earlier, later = make_result(seed=0), make_result(seed=1)
+    del earlier["config"]["task"]["weight_decay"]
+    for number, result in enumerate((earlier, later)):
+        write_runs(tmp_path / str(number), [result])
+        collect(tmp_path / str(number), "digits", tmp_path / "results")
+    runs = read_results(tmp_path / "results", "digits").runs
+    assert [run.hyper["weight_decay"] for run in runs] == [0.0, 0.0]
+
+
 def test_runs_that_were_not_finished_are_counted(runs):
     (runs / "digits" / "dual" / "10" / "result.json").unlink()
     (runs / "digits" / "dual" / "10" / ".result.json.7.part").write_text('{"half')

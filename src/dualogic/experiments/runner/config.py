@@ -90,7 +90,7 @@ class Config:
 
     def differences(self, other: Mapping[str, Any]) -> list[str]:
         """Where another configuration, as a dictionary, differs; one line each."""
-        mine, theirs = _flatten(self.as_dict()), _flatten(other)
+        mine, theirs = _flatten(self.as_dict()), _flatten(complete(other))
         return [
             f"{key}: {theirs.get(key, 'absent')!r} there, {mine.get(key, 'absent')!r} here"
             for key in sorted({*mine, *theirs})
@@ -119,6 +119,21 @@ class Machine:
     checkpoint_seconds: float = 10.0
     data: Path | None = None
     events: bool = False
+
+
+def complete(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration that was written before some of its task's hyper-parameters were there: these have their defaults.
+
+    Args:
+        config: from :meth:`Config.as_dict`, of this version or an earlier one.
+
+    Example:
+        >>> complete({"task": {"name": "cifar100", "epochs": 3}})["task"]["augment"]
+        'crop'
+    """
+    fields = dataclasses.fields(TASKS[config["task"]["name"]])
+    usual = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+    return {**config, "task": {**usual, **config["task"]}}
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

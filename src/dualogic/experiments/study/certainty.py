@@ -59,6 +59,7 @@ class Setting:
         weight: a factor of the rule's loss.
         start: the share of all epochs after which the rule starts.
         epochs: each visits every unlabelled image once.
+        labelled: images among the ``2 * BATCH`` of a step.
     """
 
     method: str | Method | None
@@ -66,6 +67,7 @@ class Setting:
     weight: float = 1.0
     start: float = 0.0
     epochs: int = EPOCHS
+    labelled: int = BATCH
 
 
 _DISCOUNTED = Dual(rule="exponentiated", step=0.3, forget=0.3)
@@ -110,6 +112,16 @@ SETTINGS: dict[str, Setting] = {
     "70 epochs: DL2": Setting("dl2", epochs=70),
     "70 epochs: each: default": Setting("dual", "each", epochs=70),
     "70 epochs: each: exponentiated 2, share 0.02": Setting(_SHARING, "each", epochs=70),
+    **{
+        f"{epochs} epochs, a quarter labelled: {name}": Setting(method, form, epochs=epochs, labelled=BATCH // 2)
+        for epochs in (45, 105)  # as many steps as 30 and 70 epochs of batches of which half is labelled
+        for name, method, form in (
+            ("no rule", None, "published"),
+            ("DL2", "dl2", "published"),
+            ("each: default", "dual", "each"),
+            ("each: exponentiated 2, share 0.02", _SHARING, "each"),
+        )
+    },
 }
 COLUMNS = {
     "accuracy": "accuracy",
@@ -145,7 +157,8 @@ def train(setting: Setting, seed: int) -> dict[str, Any]:
     labelled, held_out, pool = divide_by_class(labels, CLASSES, lambda count: [LABELLED, HELD_OUT], seed)
     network = make_network(seed)
     optimizer = torch.optim.SGD(network.parameters(), LEARNING_RATE, momentum=MOMENTUM, nesterov=True, weight_decay=WEIGHT_DECAY)
-    steps = len(pool) // BATCH
+    size = 2 * BATCH - setting.labelled
+    steps = len(pool) // size
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, LEARNING_RATE, epochs * steps, pct_start=WARM_UP, cycle_momentum=False
     )
@@ -156,13 +169,13 @@ def train(setting: Setting, seed: int) -> dict[str, Any]:
     failure = None
     try:
         for epoch in range(epochs):
-            rows = torch.randperm(len(pool), generator=generator)[: steps * BATCH].view(steps, BATCH)
+            rows = torch.randperm(len(pool), generator=generator)[: steps * size].view(steps, size)
             for index in rows:
-                chosen = labelled[torch.randint(len(labelled), (BATCH,), generator=generator)]
+                chosen = labelled[torch.randint(len(labelled), (setting.labelled,), generator=generator)]
                 logits = network(_shift(images[torch.cat([chosen, pool[index]])], generator))
-                loss = functional.cross_entropy(logits[:BATCH], labels[chosen])
+                loss = functional.cross_entropy(logits[: setting.labelled], labels[chosen])
                 if logic is not None and epoch >= setting.start * epochs:
-                    loss = loss + logic(index, p=logits[BATCH:])
+                    loss = loss + logic(index, p=logits[setting.labelled :])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -215,7 +228,7 @@ def run(path: Path, settings: Mapping[str, Setting] = SETTINGS, seeds: range = S
     def each() -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
         for seed in seeds:
             for name, setting in settings.items():
-                about = {key: getattr(setting, key) for key in ("form", "weight", "start", "epochs")}
+                about = {key: getattr(setting, key) for key in ("form", "weight", "start", "epochs", "labelled")}
                 yield {"setting": name, "seed": seed, **about}, functools.partial(train, setting, seed)
 
     return run_missing(path, each(), list(settings), str(RULE))

@@ -6,12 +6,14 @@ import dataclasses
 import itertools
 import math
 import statistics
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dualogic.experiments.tables import style
 from dualogic.experiments.tables.branches import Branch, find_branches
+from dualogic.experiments.tables.certainty_figure import draw_certainty
 from dualogic.experiments.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name
 from dualogic.experiments.tables.parts import divide
 from dualogic.experiments.tables.parts_figure import draw_parts
@@ -71,14 +73,20 @@ def save_figures(results: Results, path: Path) -> list[Path]:
         results: of the task.
         path: such as ``digits.png``; the files are named ``digits-comparison.png``, ``digits-curves.png`` and, for a task whose
             results say how its rule is met, ``digits-rule.png``. A task with parts has these for each, named
-            ``cifar100-vgg16-comparison.png``, and the paper's Figure 2, ``cifar100-parts.png``.
+            ``cifar100-vgg16-comparison.png``, and the paper's Figure 2, ``cifar100-parts.png``; where satisfaction was measured
+            at several temperatures, also ``cifar100-vgg16-certainty.png``.
 
     Returns:
         The files.
     """
     import matplotlib as mpl
 
-    drawings: dict[str, Callable[[Results], Any]] = {"comparison": draw_comparison, "curves": draw_curves, "rule": draw_rule}
+    drawings: dict[str, Callable[[Results], Any]] = {
+        "comparison": draw_comparison,
+        "curves": draw_curves,
+        "rule": draw_rule,
+        "certainty": draw_certainty,
+    }
     wanted = [(f"-{part.part}-{name}", draw, part) for part in divide(results) for name, draw in drawings.items()]
     written = []
     for name, draw, part in [*wanted, ("-parts", draw_parts, results)]:
@@ -129,7 +137,7 @@ def _draw_panel(axes: Any, table: Table, place: int) -> None:
         elif cell.diverged:
             axes.text(0.02, height, "diverged", transform=axes.get_yaxis_transform(), color=colour, fontsize=8, va="center")
     arrow = {"higher": ", higher is better", "lower": ", lower is better", "neither": ""}[column.better]
-    axes.set_title(describe_column(column, table.columns) + arrow, fontsize=9)
+    axes.set_title(textwrap.fill(describe_column(column, table.columns) + arrow, 28), fontsize=9)
     axes.set_yticks(range(len(table.rows)), [row.name for row in table.rows])
     axes.set_ylim(len(table.rows) - 0.5, -0.5)
     axes.margins(x=0.12)

@@ -20,6 +20,12 @@ MATCHED_NOTE = (
     f"{MATCHED.label}: satisfaction of the network without the rule and of the same seed, its logits divided by the temperature "
     "at which its mean entropy is that of the row (linear between measured temperatures); it shows what certainty alone gives."
 )
+COMMON_ENTROPY = 0.5
+EQUALLY_CERTAIN = Column("equally_certain", f"sat. at {COMMON_ENTROPY} nats", "higher")
+EQUALLY_CERTAIN_NOTE = (
+    f"{EQUALLY_CERTAIN.label}: satisfaction of each network, its logits divided by the temperature at which its mean entropy is "
+    f"{COMMON_ENTROPY} nats; so rows can be compared, whatever their certainty."
+)
 ABOUT_THE_RULE = ("rule_on", "rule_from", "form")
 """Hyper-parameters that change nothing where there is no rule."""
 _KEY = re.compile(r"entropy(?P<mark>_t[\d.]+)?")
@@ -28,6 +34,12 @@ _KEY = re.compile(r"entropy(?P<mark>_t[\d.]+)?")
 def can_match(runs: Sequence[Run]) -> bool:
     """Whether some run without a rule was measured at several temperatures."""
     return any(run.method == NO_RULE and len(_points(run.values["test"])) > 1 for run in runs)
+
+
+def equally_certain(run: Run) -> float | None:
+    """The satisfaction of a run, its logits scaled to the mean entropy :data:`COMMON_ENTROPY`."""
+    test = run.values["test"]
+    return satisfaction_at(test, COMMON_ENTROPY) if len(_points(test)) > 1 else None
 
 
 def match_temperature(run: Run, runs: Sequence[Run]) -> float | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dualogic.errors import DataError, MissingDataError, OptionError
+from dualogic.experiments.runner.config import complete
 from dualogic.experiments.runner.folder import CONFIG, RESULT
 from dualogic.experiments.runner.result import Result
 from dualogic.experiments.tables.runs import Results, Run, make_label
@@ -127,7 +128,7 @@ def _check_run(values: Any, file: Path, task: str) -> Run:
     if lacking:
         raise DataError(f"a result in {file} lacks {', '.join(lacking)}; was it written by `dualogic run`?")
     _check_config(values["config"], file, task)
-    values = {**values, "history": _to_rows(values["history"], file)}
+    values = {**values, "config": complete(values["config"]), "history": _to_rows(values["history"], file)}
     for part in ("validation", "test", "last", "pool"):
         values[part] = _to_numbers(values[part], f"{part} in {file}")
     return Run(make_label(values["config"]), values, file)

@@ -8,7 +8,15 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from dualogic.experiments import arms
-from dualogic.experiments.tables.matching import MATCHED, MATCHED_NOTE, can_match, match_temperature
+from dualogic.experiments.tables.matching import (
+    EQUALLY_CERTAIN,
+    EQUALLY_CERTAIN_NOTE,
+    MATCHED,
+    MATCHED_NOTE,
+    can_match,
+    equally_certain,
+    match_temperature,
+)
 from dualogic.experiments.tables.naming import describe_column, group_runs, order_of, shared_changes, show_name, strip_label
 from dualogic.experiments.tables.published import EPOCH_SECONDS, Published, find_published, methods_of
 from dualogic.experiments.tables.runs import Results, Run
@@ -97,12 +105,12 @@ def make_table(results: Results) -> Table:
     """The main table of a task, or of a part: every method that was run or published, in the order of ``arms.names()``.
 
     Where satisfaction was measured at several temperatures, a column gives that of the network without the rule at the entropy
-    of each run; times of epochs are a column only where no benchmark measured them.
+    of each run, and another that of each run at one entropy; times of epochs are a column only where no benchmark measured them.
     """
     task = TASKS[results.task]
     columns = task.columns
     if can_match(results.runs):
-        columns = (*columns, MATCHED)
+        columns = (*columns, MATCHED, EQUALLY_CERTAIN)
     timed = results.times is None and any(
         EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs
     )
@@ -154,6 +162,8 @@ def _make_row(label: str, runs: Sequence[Run], columns: Sequence[Column], result
         elif column is MATCHED:
             own = [] if method == arms.NO_RULE else runs  # at its own entropy it has its own satisfaction
             cell = make_cell(own, lambda run: match_temperature(run, results.runs), column.decimals)
+        elif column is EQUALLY_CERTAIN:
+            cell = make_cell(runs, equally_certain, column.decimals)
         else:
             cell = make_cell(runs, lambda run, key=column.key: run.values["test"].get(key), column.decimals)  # type: ignore[misc]
         cells.append(dataclasses.replace(cell, published=published.get(column.key)))
@@ -208,7 +218,7 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
     if any(cell.lacking for row in rows for cell in row.cells if row.seeds != "not run"):
         notes.append("Where a number of runs is given behind a figure, only these have it.")
     if MATCHED in columns:
-        notes.append(MATCHED_NOTE)
+        notes += [MATCHED_NOTE, EQUALLY_CERTAIN_NOTE]
     if timed:
         notes.append("Times of runs that shared a device are longer than those of runs alone.")
     shared = shared_changes(results)
