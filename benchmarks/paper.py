@@ -79,7 +79,7 @@ def make_cifar100() -> Iterator[tuple[Path, Config]]:
     """Each network in folders of its own; the most telling runs first."""
     for network in NETWORKS:
         for arm in CIFAR100_ARMS:
-            for form in ("published", *FORMS.get(network, ())) if arm == "dual" else ("published",):
+            for form in ("published", *FORMS[network]) if arm == "dual" else ("published",):
                 for seed in range(MAIN_ROWS.get((network, arm), 1) if form == "published" or network == "vgg16" else 1):
                     task = TASKS["cifar100"](model=network, form=form)
                     yield Path(f"{network}-{form}"), Config(task, arm, seed=seed, precision=PRECISION["cifar100"])

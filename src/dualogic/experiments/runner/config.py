@@ -66,9 +66,8 @@ class Config:
     @property
     def learning_rate(self) -> float:
         """The task's, unless this method has one of its own and the task's is not changed."""
-        default = {field.name: field.default for field in dataclasses.fields(self.task)}["learning_rate"]
-        own = self.setting.learning_rate
-        return own if own is not None and self.task.learning_rate == default else self.task.learning_rate
+        own, usual = self.setting.learning_rate, usual_values(type(self.task))["learning_rate"]
+        return own if own is not None and self.task.learning_rate == usual else self.task.learning_rate
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -131,9 +130,18 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
         >>> complete({"task": {"name": "cifar100", "epochs": 3}})["task"]["augment"]
         'crop'
     """
-    fields = dataclasses.fields(TASKS[config["task"]["name"]])
-    usual = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
-    return {**config, "task": {**usual, **config["task"]}}
+    return {**config, "task": {**usual_values(TASKS[config["task"]["name"]]), **config["task"]}}
+
+
+def usual_values(kind: type) -> dict[str, Any]:
+    """The defaults of a dataclass, by name; fields without one are left out.
+
+    Example:
+        >>> usual_values(Machine)["devices"]
+        1
+    """
+    fields = dataclasses.fields(kind)
+    return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from dualogic.experiments.runner.config import usual_values
 from dualogic.experiments.tables.naming import strip_label
 from dualogic.experiments.tables.runs import Results
 from dualogic.experiments.tasks import TASKS
@@ -19,8 +20,8 @@ def divide(results: Results) -> tuple[Results, ...]:
     key = task.parts_by
     if not key:
         return (results,)
-    usual = str({field.name: field.default for field in dataclasses.fields(task)}[key])
-    present = [run.hyper.get(key, usual) for run in results.runs]
+    usual = str(usual_values(task)[key])
+    present = [run.hyper[key] for run in results.runs]
     found = []
     for part in [part for part in (*task.parts, *sorted(set(present) - set(task.parts))) if part in present]:
         mark = f"{key}={part}"

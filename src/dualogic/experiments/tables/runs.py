@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualogic.experiments.runner.config import Config
+from dualogic.experiments.runner.config import Config, usual_values
 from dualogic.experiments.tables.times import Times
 from dualogic.experiments.tasks import TASKS
 
@@ -124,6 +124,4 @@ def _defaults(kind: type) -> dict[str, Any]:
         def __missing__(self, name: str) -> None:
             return None
 
-    fields = dataclasses.fields(kind)
-    known = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
-    return Absent(json.loads(json.dumps(known, default=str)))
+    return Absent(json.loads(json.dumps(usual_values(kind), default=str)))
