@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dualogic.arguments import shorten
+from dualogic.constants import outside_inference
 from dualogic.duals.guard import Guard
 from dualogic.duals.table import DualTable, Update
 from dualogic.formula.connective import Formula
@@ -57,7 +58,9 @@ class KeptModule(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         device = fn(torch.empty(0, device=self._table.device)).device
-        if device != self._table.device:
+        if device == self._table.device:
+            return self
+        with outside_inference():
             self._table.to_(device)
             self._state = {name: value.to(device) for name, value in self._state.items()}
             self._weights = self._weights.to(device)
@@ -65,7 +68,7 @@ class KeptModule(nn.Module):
             self._run.last = {name: value.to(device) for name, value in self._run.last.items()}
             self._run.selected = None if self._run.selected is None else self._run.selected.to(device)
             self._run.pending = None
-            self._mark_static()
+        self._mark_static()
         return self
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
@@ -122,7 +125,8 @@ class KeptModule(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin
-        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        with outside_inference():
+            twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
 
 

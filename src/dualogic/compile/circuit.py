@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from dualogic.compile.network import KINDS, ONE, Network
+from dualogic.constants import Constants
 
 GROUP_OVERHEAD = 64
 """What the tensor operations of a group cost before they touch any number, in rows of a batch of 128."""
@@ -61,7 +62,7 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Constants:
+class _Indices:
     parts: list[Tensor | None]
     groups: list[Tensor]
     roots: Tensor
@@ -88,7 +89,7 @@ class Circuit:
         self._layout(network)
         self.elements = sum(group.rows.numel() for group in self.groups)
         self.price = self.elements + GROUP_OVERHEAD * len(self.groups)
-        self._on_device: dict[torch.device, _Constants] = {}
+        self._on_device: Constants[_Indices] = Constants()
 
     def __call__(self, positive: Tensor, negative: Tensor) -> Tensor:
         """Logarithms of the roots' values, ``(batch, roots)``.
@@ -189,19 +190,17 @@ class Circuit:
 
     # ------------------------------------------------------------------ evaluation
 
-    def constants(self, device: torch.device) -> _Constants:
+    def constants(self, device: torch.device) -> _Indices:
         """Index tensors on a device."""
-        found = self._on_device.get(device)
-        if found is None:
-            with torch.inference_mode(False):
-                found = _Constants(
-                    [None if part.variables is None else part.variables.to(device) for part in self.parts],
-                    [group.rows.to(device) for group in self.groups],
-                    self.roots.to(device),
-                    [variables.to(device) for variables in self.scale],
-                )
-            self._on_device[device] = found
-        return found
+        return self._on_device.get(
+            device,
+            lambda: _Indices(
+                [None if part.variables is None else part.variables.to(device) for part in self.parts],
+                [group.rows.to(device) for group in self.groups],
+                self.roots.to(device),
+                [variables.to(device) for variables in self.scale],
+            ),
+        )
 
     def forward(self, positive: Tensor, negative: Tensor, keep: list[Any] | None) -> Tensor:
         """The value of every root; ``keep`` collects what :meth:`backward` needs."""
@@ -220,7 +219,7 @@ class Circuit:
             result = values.index_select(0, index.roots).t()
         return self._multiply(result, positive, negative, index)
 
-    def _multiply(self, result: Tensor, positive: Tensor, negative: Tensor, index: _Constants) -> Tensor:
+    def _multiply(self, result: Tensor, positive: Tensor, negative: Tensor, index: _Indices) -> Tensor:
         """The roots times what scales them."""
         for side, variables in zip((positive, negative), index.scale):
             if variables.numel():
@@ -254,7 +253,7 @@ class Circuit:
         keep.append(shares.div_(total))
         return (top + total.log_()).squeeze(1)
 
-    def _leaves(self, positive: Tensor, negative: Tensor, index: _Constants, values: Tensor | None) -> list[Tensor]:
+    def _leaves(self, positive: Tensor, negative: Tensor, index: _Indices, values: Tensor | None) -> list[Tensor]:
         """The values of each part's leaves, ``(leaves, batch)``; stored as rows where single ones are read."""
         parts = []
         for part, variables in zip(self.parts, index.parts):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.build import Builder
 from dualogic.compile.instructions import Context, Registers, fetch
 from dualogic.compile.tree import Branch, Combine, Leaf, Level
+from dualogic.constants import Constants, outside_inference
 from dualogic.errors import NonFiniteError, OptionError
 from dualogic.formula.connective import Formula, Quantifier
 from dualogic.formula.inspect import collect_symbols
@@ -53,7 +53,7 @@ class Plan:
         self._roots = builder.roots(formulas)
         self._instructions = tuple(builder.instructions)
         self._constants = tuple(builder.constants)
-        self._on_device: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+        self._on_device: Constants[list[Tensor]] = Constants()
         self.levels: tuple[Level, ...] = tuple(builder.levels)
         self.leaves: tuple[Leaf, ...] = tuple(builder.leaves)
         self.width = builder.width
@@ -63,7 +63,7 @@ class Plan:
         places = [place for _, group in self._roots for place in group]
         inverse = {place: slot for slot, place in enumerate(places)}
         self._order = None if places == sorted(places) else tuple(inverse[place] for place in range(len(places)))
-        self._positions: dict[tuple[tuple[int, ...], torch.device], Tensor] = {}
+        self._positions: Constants[Tensor] = Constants()
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
         """Check the tensors of a call."""
@@ -71,18 +71,12 @@ class Plan:
 
     def constants(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
         """The plan's constants on a device; floating point ones in ``dtype``."""
-        key = (device, dtype)
-        found = self._on_device.get(key)
-        if found is None:
-            # Plans outlive the call that made them: constants born in inference mode could not be trained with later.
-            compiling = torch.compiler.is_compiling()
-            with torch.inference_mode(False) if not compiling and torch.is_inference_mode_enabled() else contextlib.nullcontext():
-                found = [
-                    constant.to(device=device, dtype=dtype if constant.is_floating_point() else None)
-                    for constant in self._constants
-                ]
-            self._on_device[key] = found
-        return found
+        return self._on_device.get(
+            (device, dtype),
+            lambda: [
+                constant.to(device=device, dtype=dtype if constant.is_floating_point() else None) for constant in self._constants
+            ],
+        )
 
     def evaluate(self, bound: Bound, tol: float = 0.0, lead: float = 0.0) -> Registers:
         """Compute all terms and atoms; differentiable."""
@@ -102,11 +96,7 @@ class Plan:
 
     def positions(self, places: tuple[int, ...], device: torch.device) -> Tensor:
         """Positions as a tensor that stays on the device: a list would travel there at every step."""
-        found = self._positions.get((places, device))
-        if found is None:
-            found = torch.tensor(places, device=device)
-            self._positions[places, device] = found
-        return found
+        return self._positions.get((places, device), lambda: torch.tensor(places, device=device))
 
     @staticmethod
     def _root(branch: Branch, registers: Registers, combine: Combine, count: int) -> Tensor:
@@ -165,5 +155,5 @@ def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str, evidence: flo
 
 @functools.lru_cache(maxsize=256)
 def _compile(rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float) -> Plan:
-    with torch.inference_mode(False), torch.device("cpu"):
+    with outside_inference(), torch.device("cpu"):
         return Plan(rules, mode, evidence)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from dualogic.compile.binding import Bound
 from dualogic.compile.grounding import Proposition, atoms, substitute
+from dualogic.constants import Constants
 from dualogic.formula.shape import Ragged, max_shape
 from dualogic.numerics import negative_log
 
@@ -50,7 +51,7 @@ class Vocabulary:
                 self._numbers.setdefault(key, len(self._numbers))
         self.propositions = [self._translate(proposition) for proposition in propositions]
         self.count = len(self._numbers)
-        self._on_device: dict[tuple[Any, torch.device], Tensor] = {}
+        self._on_device: Constants[Tensor] = Constants()
         self._blocks = self._plan_blocks()
 
     # ------------------------------------------------------------------ variables
@@ -153,10 +154,7 @@ class Vocabulary:
 
     def _index(self, key: Any, index: Tensor, device: torch.device) -> Tensor:
         """A constant on a device, moved there once."""
-        if (key, device) not in self._on_device:
-            with torch.inference_mode(False):
-                self._on_device[key, device] = index.to(device)
-        return self._on_device[key, device]
+        return self._on_device.get((key, device), lambda: index.to(device))
 
     def _arrange(self, parts: list[Tensor]) -> Tensor:
         joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

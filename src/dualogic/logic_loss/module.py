@@ -13,6 +13,7 @@ from dualogic.arguments import check_choice, check_rules, check_samples, check_w
 from dualogic.checkpoint import Run
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
+from dualogic.constants import outside_inference
 from dualogic.duals.factory import make_table
 from dualogic.duals.guard import Guard
 from dualogic.errors import OptionError, StateError
@@ -101,12 +102,12 @@ class LogicLoss(SteppingModule, ReadableModule):
         self._compile()
         self._peers = _find_peers(process_group)
         state_dtype = torch.promote_types(dtype, torch.float32)
-        with torch.inference_mode(False):  # state made in inference mode could never be updated
+        with outside_inference():  # state made in inference mode could never be updated
             self._table = make_table(table, self.num_samples, self._program.width, dtype, self._peers)
             self._state: State = self._program.initial_state(state_dtype)
-        self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
+            self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
+            self._guard = Guard(self.rules, self.num_samples)
         self._weighted = any(value != 1.0 for value in self.weight.values())
-        self._guard = Guard(self.rules, self.num_samples)
         self._run = Run()
         self._mark_static()
 
@@ -204,7 +205,7 @@ class LogicLoss(SteppingModule, ReadableModule):
             )
         if count == self.num_samples:
             return self
-        with torch.inference_mode(False), torch.no_grad():
+        with outside_inference(), torch.no_grad():
             self._table.extend_(count)
         self.num_samples = self._guard.samples = count
         self._compile()  # an epoch may be as long as the table

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from dualogic.arguments import check_choice
@@ -17,6 +18,7 @@ from dualogic.compile.grounding import ground
 from dualogic.compile.network import factor_out, from_sdd
 from dualogic.compile.sdd import VTREES, Compiler
 from dualogic.compile.vocabulary import Vocabulary
+from dualogic.constants import outside_inference
 from dualogic.errors import NonFiniteError, OptionError
 from dualogic.formula.connective import Formula
 from dualogic.formula.inspect import collect_symbols
@@ -105,6 +107,11 @@ class Binder:
 
 @functools.lru_cache(maxsize=64)
 def _compile(rules: tuple[tuple[str, Formula], ...], method: CountingMethod) -> tuple[Vocabulary, Circuit]:
+    with outside_inference(), torch.device("cpu"):
+        return _count(rules, method)
+
+
+def _count(rules: tuple[tuple[str, Formula], ...], method: CountingMethod) -> tuple[Vocabulary, Circuit]:
     symbols = {name: symbol for _, formula in rules for name, symbol in formula.symbols.items()}
     propositions = [ground(formula, method.name) for _, formula in rules]
     vocabulary = Vocabulary(propositions, symbols, method.exclusive, method.theory)

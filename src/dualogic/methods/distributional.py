@@ -13,6 +13,7 @@ from torch import Tensor
 from dualogic import fused, numerics
 from dualogic.arguments import as_number, check_choice
 from dualogic.compile.evaluate import CLASS_COSTS
+from dualogic.constants import Constants
 from dualogic.errors import OptionError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
@@ -76,16 +77,14 @@ class Spreads:
 
     def __init__(self, values: tuple[float, ...]) -> None:
         self.values = values
-        self._on_device: dict[tuple[torch.device, torch.dtype], Tensor] = {}
+        self._on_device: Constants[Tensor] = Constants()
 
     def like(self, tensor: Tensor) -> Tensor | float:
         """One number if all rules have the same, else ``(rules,)`` on the tensor's device and in its dtype."""
         if len(set(self.values)) == 1:
             return self.values[0]
-        key = (tensor.device, tensor.dtype)
-        if key not in self._on_device:
-            self._on_device[key] = torch.tensor(self.values, device=tensor.device, dtype=tensor.dtype)
-        return self._on_device[key]
+        device, dtype = tensor.device, tensor.dtype
+        return self._on_device.get((device, dtype), lambda: torch.tensor(self.values, device=device, dtype=dtype))
 
 
 def find_spreads(spread: Mapping[str, float] | float, names: tuple[str, ...]) -> Spreads | None:

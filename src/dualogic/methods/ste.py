@@ -13,6 +13,7 @@ from dualogic import numerics
 from dualogic.arguments import check_choice
 from dualogic.compile.binding import Bound
 from dualogic.compile.tree import Level
+from dualogic.constants import Constants
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula, Junction, Quantifier
 from dualogic.methods.base import Method, State
@@ -79,7 +80,7 @@ class STEProgram(DegreeProgram):
         normal = {name: formula.to_cnf(method.max_clauses) for name, formula in rules.items()}
         super().__init__(normal, method.relaxation, method.scale)
         self.method = method
-        self._constants: dict[Any, Tensor] = {}
+        self._constants: Constants[Tensor] = Constants()
         self._lone = [not _is_conjunction(formula) for formula in normal.values()]
 
     def evaluate(self, bound: Bound) -> Any:
@@ -107,10 +108,7 @@ class STEProgram(DegreeProgram):
 
     def _constant(self, key: Any, flags: list[bool], device: torch.device) -> Tensor:
         """Flags on a device, moved there once."""
-        if (key, device) not in self._constants:
-            with torch.inference_mode(False):
-                self._constants[key, device] = torch.tensor(flags, device=device)
-        return self._constants[key, device]
+        return self._constants.get((key, device), lambda: torch.tensor(flags, device=device))
 
     def _replaced(self, values: Any, function: Callable[[Tensor], Tensor]) -> Any:
         registers = list(values)

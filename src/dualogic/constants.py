@@ -1,0 +1,59 @@
+"""Constants that are made on a device once and then stay there: the one place where such tensors are kept.
+
+What keeps them, a plan or a circuit, outlives the call that needed them first and is shared by every loss with equal rules. A
+constant born under ``torch.inference_mode`` could not be trained with later, so they are made outside of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+def outside_inference() -> contextlib.AbstractContextManager[Any]:
+    """A context in which ordinary tensors are made, also by someone who calls in inference mode.
+
+    Example:
+        >>> import torch
+        >>> with torch.inference_mode(), outside_inference():
+        ...     torch.ones(2).is_inference()
+        False
+    """
+    if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
+        return contextlib.nullcontext()
+    return torch.inference_mode(False)
+
+
+class Constants(Generic[T]):
+    """Tensors, or groups of them, by a key that names their device.
+
+    Example:
+        >>> import torch
+        >>> kept = Constants()
+        >>> with torch.inference_mode():
+        ...     first = kept.get("ones", lambda: torch.ones(2))
+        >>> first.is_inference(), kept.get("ones", lambda: torch.zeros(2)) is first
+        (False, True)
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, T] = {}
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is kept under ``key``, made by ``make`` at the first call.
+
+        Args:
+            key: with the device, and all else that the constant depends on.
+            make: builds it from numbers, or from tensors that are no inference tensors themselves.
+        """
+        found = self._kept.get(key)
+        if found is None:
+            with outside_inference():
+                found = make()
+            self._kept[key] = found
+        return found
