@@ -11,7 +11,7 @@ import torch
 
 import dualogic as dl
 from dualogic import fused
-from dualogic.duals.table import average_duplicates
+from dualogic.duals.table import average_selected
 from dualogic.losses import DELTA_RULES
 from dualogic.losses.truncated_normal import _loss, truncated_normal_loss
 
@@ -64,13 +64,52 @@ def test_advanced_rows(width):
     moves = torch.randn(size, width, device="cuda")
     moves[5], moves[9] = math.nan, math.inf
     flags = torch.zeros(1 + rules, dtype=torch.bool, device="cuda")
-    new, finite = fused.advance_rows(index, good, costs, rows, moves, flags)
-    expected_finite = torch.isfinite(costs).all(1)
-    counted = expected_finite & good
-    expected = rows + average_duplicates(index, torch.where(counted.unsqueeze(1), moves, 0.0))
-    assert torch.equal(finite, expected_finite)
+    new, counted = fused.advance_rows(index, good, costs, rows, moves, flags)
+    expected_counted = torch.isfinite(costs).all(1) & good
+    expected = rows + average_selected(index, torch.where(expected_counted.unsqueeze(1), moves, 0.0), expected_counted)[0]
+    assert torch.equal(counted, expected_counted)
     assert flags.tolist() == [False, False, True, True]
     torch.testing.assert_close(new, expected)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_move_that_is_not_finite_is_flagged_and_not_made(bad):
+    rows, moves = torch.ones(3, 5, device="cuda"), torch.ones(3, 5, device="cuda")
+    moves[1, 2] = bad
+    flags = torch.zeros(2, dtype=torch.bool, device="cuda")
+    good, index = torch.ones(3, dtype=torch.bool, device="cuda"), torch.tensor([4, 0, 2], device="cuda")
+    new, _ = fused.advance_rows(index, good, torch.ones(3, 1, device="cuda"), rows, moves, flags, most=1e30)
+    assert flags.tolist() == [False, True]
+    assert torch.isfinite(new).all()
+    assert (new[[0, 2]] == 2).all()
+
+
+@pytest.mark.parametrize(
+    "rule", [((dl.var("x", 3) <= 0) | (dl.var("y", 3) <= 0)).all(), (dl.var("x", 3) <= 0).all()], ids=["two levels", "one level"]
+)
+@pytest.mark.parametrize("bad", ["index", "cost"])
+def test_a_bad_occurrence_does_not_dilute_the_move_of_a_good_one(rule, bad):
+    """Row 0, to which bad indices are set, moves as if the bad occurrence were not there."""
+    alone, together = (dl.LogicLoss(rule, 20).to("cuda") for _ in range(2))
+    values = torch.rand(3, 3, generator=torch.Generator().manual_seed(0)).cuda() + 0.5
+
+    def tensors(rows):
+        found = {"x": values[rows].clone().requires_grad_(), "y": values[rows].flip(1).clone()}
+        return {name: found[name] for name in rule.symbols}
+
+    given = tensors([0, 1, 2])
+    index = torch.tensor([0, 7, 77 if bad == "index" else 0], device="cuda")
+    if bad == "cost":
+        with torch.no_grad():
+            given["x"][2] = torch.nan
+            given["x"][2, :2] = torch.inf
+    alone(torch.tensor([0, 7], device="cuda"), **tensors([0, 1]))
+    together(index, **given)
+    with pytest.raises(dl.errors.DualogicError):
+        together.check()
+    torch.testing.assert_close(together.state_dict()["table"], alone.state_dict()["table"])
+    torch.testing.assert_close(together.delta, alone.delta)
+    assert together.state_dict()["table"].abs().max() > 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -48,9 +48,16 @@ def fetch_rows(table: Tensor, index: Tensor, flags: Tensor) -> tuple[Tensor, Ten
 
 
 def advance_rows(
-    index: Tensor, good: Tensor, costs: Tensor, rows: Tensor, moves: Tensor, flags: Tensor, limit: float = math.inf
+    index: Tensor,
+    good: Tensor,
+    costs: Tensor,
+    rows: Tensor,
+    moves: Tensor,
+    flags: Tensor,
+    limit: float = math.inf,
+    most: float = math.inf,
 ) -> tuple[Tensor, Tensor]:
-    """Rows plus their moves, averaged over the occurrences of a sample; samples without finite costs do not move.
+    """Rows plus their moves, averaged over the occurrences of a sample that count: in range, with finite costs.
 
     Args:
         index: ``(batch,)``.
@@ -60,13 +67,14 @@ def advance_rows(
         moves: ``(batch, width)``.
         flags: ``flags[1 + rule]`` is set where a cost is not finite.
         limit: a cost must be below this to count as finite.
+        most: a move must be below this to be made.
 
     Returns:
-        The new rows, and which samples have finite costs.
+        The new rows, and which samples count.
     """
     batch, width = rows.shape
     rules = costs.shape[1]
-    new, finite = torch.empty_like(rows), torch.empty(batch, dtype=torch.bool, device=rows.device)
+    new, counted = torch.empty_like(rows), torch.empty(batch, dtype=torch.bool, device=rows.device)
     block = min(_BLOCK, triton.next_power_of_2(width))
     _advance[(batch, triton.cdiv(width, block))](
         index,
@@ -75,17 +83,18 @@ def advance_rows(
         rows,
         moves.contiguous(),
         new,
-        finite.view(torch.int8),
+        counted.view(torch.int8),
         flags.view(torch.int8),
         batch,
         width,
         rules,
         limit,
+        most,
         BATCH=triton.next_power_of_2(batch),
         RULES=triton.next_power_of_2(rules),
         BLOCK=block,
     )
-    return new, finite
+    return new, counted
 
 
 def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
@@ -98,8 +107,12 @@ def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
     return loss, slope
 
 
-def next_delta(costs: Tensor, finite: Tensor, delta: Tensor, floor: float, ceiling: float, squared: bool) -> Tensor:
-    """``sqrt(mean(mu))`` or ``sqrt(mean(mu^2))`` over samples with finite costs, within bounds; unchanged if there is none."""
+def next_delta(
+    costs: Tensor, finite: Tensor, delta: Tensor, floor: float, ceiling: float, squared: bool, limit: float = math.inf
+) -> Tensor:
+    """``sqrt(mean(mu))`` or ``sqrt(mean(mu^2))`` over samples that count, with costs below ``limit``, within bounds; unchanged if
+    there is none.
+    """
     batch, rules = costs.shape
     new = torch.empty_like(delta)
     _delta[(rules,)](
@@ -111,6 +124,7 @@ def next_delta(costs: Tensor, finite: Tensor, delta: Tensor, floor: float, ceili
         rules,
         floor,
         ceiling,
+        limit,
         SQUARED=squared,
         BATCH=triton.next_power_of_2(batch),
     )
@@ -147,12 +161,13 @@ def _advance(  # type: ignore[no-untyped-def]
     rows,
     moves,
     new,
-    finite,
+    counted,
     flags,
     batch,
     width,
     rules,
     limit,
+    most,
     BATCH: tl.constexpr,
     RULES: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -166,23 +181,29 @@ def _advance(  # type: ignore[no-untyped-def]
     numbers = tl.arange(0, RULES)
     mine = tl.load(costs + sample.to(tl.int64) * rules + numbers, mask=numbers < rules, other=0.0)
     bad = (mine < limit) == 0
-    fine = tl.sum(bad.to(tl.int32)) == 0
+    counts_here = (tl.sum(bad.to(tl.int32)) == 0) & (tl.load(good + sample) != 0)
     if block == 0:
-        tl.store(finite + sample, fine.to(tl.int8))
+        tl.store(counted + sample, counts_here.to(tl.int8))
         tl.store(flags + 1 + numbers, bad.to(tl.int8), mask=bad & (numbers < rules))
     total = tl.zeros((BLOCK,), dtype=new.dtype.element_ty)
+    number = counts_here.to(tl.int32)
     if occurrences == 1:
-        counts = fine & (tl.load(good + sample) != 0)
-        total += tl.load(moves + sample.to(tl.int64) * width + columns, mask=mask & counts, other=0.0)
+        total += tl.load(moves + sample.to(tl.int64) * width + columns, mask=mask & counts_here, other=0.0)
     else:
+        # Bad indices were set to 0: they and costs that are not finite are no occurrences in the mean.
+        number = number * 0
         for other in range(batch):
             if tl.load(index + other) == own:
                 theirs = tl.load(costs + other * rules + numbers, mask=numbers < rules, other=0.0)
                 wrong = tl.sum(((theirs < limit) == 0).to(tl.int32))
                 counts = (wrong == 0) & (tl.load(good + other) != 0)
+                number += counts.to(tl.int32)
                 total += tl.load(moves + tl.cast(other, tl.int64) * width + columns, mask=mask & counts, other=0.0)
+    mean = total / tl.maximum(number, 1)
+    fits = mean < most
+    tl.store(flags + 1 + tl.zeros((BLOCK,), dtype=tl.int32), 1, mask=mask & (fits == 0))
     row = tl.load(rows + sample.to(tl.int64) * width + columns, mask=mask)
-    tl.store(new + sample.to(tl.int64) * width + columns, row + total / occurrences, mask=mask)
+    tl.store(new + sample.to(tl.int64) * width + columns, row + tl.where(fits, mean, 0.0), mask=mask)
 
 
 @jit
@@ -207,6 +228,7 @@ def _delta(  # type: ignore[no-untyped-def]
     rules,
     floor,
     ceiling,
+    limit,
     SQUARED: tl.constexpr,
     BATCH: tl.constexpr,
 ):
@@ -214,6 +236,8 @@ def _delta(  # type: ignore[no-untyped-def]
     samples = tl.arange(0, BATCH)
     counts = (tl.load(finite + samples, mask=samples < batch, other=0) != 0) & (samples < batch)
     cost = tl.load(costs + samples * rules + rule, mask=counts, other=0.0)
+    counts = counts & (cost < limit)
+    cost = tl.where(counts, cost, 0.0)
     if SQUARED:
         cost = cost * cost
     count = tl.sum(counts.to(tl.int32))

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic import fused
+from dualogic import fused, numerics
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
 from dualogic.errors import StateError
@@ -141,9 +141,11 @@ def two_level_step(
     """
     losses: Tensor
     mu: Tensor
-    losses, mu, finite = _TwoLevelStep.apply(costs, index, stored, shape, pace, limit)  # type: ignore[no-untyped-call]
+    losses, mu, counted = _TwoLevelStep.apply(costs, index, stored, shape, pace, limit)  # type: ignore[no-untyped-call]
     batch = costs.shape[0]
-    _state[(1,)](mu, finite, stored.delta, stored.steps, batch, *bounds, SQUARED=squared, BATCH=triton.next_power_of_2(batch))
+    _state[(1,)](
+        mu, counted, stored.delta, stored.steps, batch, *bounds, limit, SQUARED=squared, BATCH=triton.next_power_of_2(batch)
+    )
     return losses, mu
 
 
@@ -156,22 +158,22 @@ class _TwoLevelStep(torch.autograd.Function):
         costs = costs.contiguous()
         rows, moves = torch.empty(2, batch, width, device=costs.device, dtype=costs.dtype).unbind()
         losses, mu = torch.empty(2, batch, 1, device=costs.device, dtype=costs.dtype).unbind()
-        clean, finite = torch.empty_like(index), torch.empty(batch, device=costs.device, dtype=torch.int8)
+        clean, counted = torch.empty_like(index), torch.empty(batch, device=costs.device, dtype=torch.int8)
         gradient = torch.empty_like(costs)
         sizes = {"ATOMS": triton.next_power_of_2(shape.atoms), "CLAUSES": triton.next_power_of_2(shape.clauses)}
         _find_moves[(batch,)](
-            stored.table, index, costs, stored.delta, rows, moves, clean, finite, stored.flags.view(torch.int8),
+            stored.table, index, costs, stored.delta, rows, moves, clean, counted, stored.flags.view(torch.int8),
             stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * pace.step, shape.inner_sign * pace.step, limit,
-            pace.forget, pace.share / (1.0 - pace.share), EXPONENTIATED=pace.exponentiated, LOCAL=pace.local,
+            numerics.largest_move(stored.table.dtype), pace.forget, pace.share / (1.0 - pace.share), EXPONENTIATED=pace.exponentiated, LOCAL=pace.local,
             FORGETTING=pace.forget > 0, SHARING=pace.share > 0, **sizes,
         )  # fmt: skip
         _take_step[(batch,)](
-            stored.table, clean, costs, stored.delta, rows, moves, losses, mu, gradient,
+            stored.table, clean, counted, costs, stored.delta, rows, moves, losses, mu, gradient,
             batch, shape.clauses, shape.atoms, BATCH=triton.next_power_of_2(batch), **sizes,
         )  # fmt: skip
         ctx.save_for_backward(gradient)
-        ctx.mark_non_differentiable(mu, finite)
-        return losses, mu, finite
+        ctx.mark_non_differentiable(mu, counted)
+        return losses, mu, counted
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None, None]:
@@ -219,8 +221,8 @@ def _slope_of(mu, delta):  # type: ignore[no-untyped-def]
 
 @jit
 def _find_moves(  # type: ignore[no-untyped-def]
-    table, index, costs, delta, rows, moves, clean, finite, flags,
-    samples, clauses, atoms, outer_step, inner_step, limit, forget, extra,
+    table, index, costs, delta, rows, moves, clean, counted, flags,
+    samples, clauses, atoms, outer_step, inner_step, limit, most, forget, extra,
     EXPONENTIATED: tl.constexpr, LOCAL: tl.constexpr, FORGETTING: tl.constexpr, SHARING: tl.constexpr,
     ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
@@ -244,12 +246,8 @@ def _find_moves(  # type: ignore[no-untyped-def]
     _, slope = _slope_of(mu, tl.load(delta))
     fine = mu < limit
     tl.store(clean + sample, position)
-    tl.store(finite + sample, fine.to(tl.int8))
     if inside == 0:
         tl.store(flags, 1)
-    if fine == 0:
-        tl.store(flags + 1, 1)
-    counted = fine & inside
     move_outer = outer_step * slope * (clause - mu)
     move_inner = inner_step * slope * (cost - clause[None, :])
     if not LOCAL:
@@ -270,20 +268,30 @@ def _find_moves(  # type: ignore[no-untyped-def]
         inner = tl.where(inner_mask, tl.log(inner + extra / atoms), 0.0)
         move_outer = outer - tl.sum(outer, 0) / clauses - stored_outer
         move_inner = inner - (tl.sum(inner, 0) / atoms)[None, :] - stored_inner
-    tl.store(moves + own + o, tl.where(counted, move_outer, 0.0), mask=outer_mask)
-    tl.store(moves + own + clauses + i, tl.where(counted, move_inner, 0.0), mask=inner_mask)
+    past = tl.sum((((move_outer < most) == 0) & outer_mask).to(tl.int32), 0)
+    past += tl.sum(tl.sum((((move_inner < most) == 0) & inner_mask).to(tl.int32), 1), 0)
+    fine = fine & (past == 0)
+    if fine == 0:
+        tl.store(flags + 1, 1)
+    counts = fine & inside
+    tl.store(counted + sample, counts.to(tl.int8))
+    tl.store(moves + own + o, tl.where(counts, move_outer, 0.0), mask=outer_mask)
+    tl.store(moves + own + clauses + i, tl.where(counts, move_inner, 0.0), mask=inner_mask)
 
 
 @jit
 def _take_step(  # type: ignore[no-untyped-def]
-    table, index, costs, delta, rows, moves, losses, mus, gradient,
+    table, index, counted, costs, delta, rows, moves, losses, mus, gradient,
     batch, clauses, atoms, BATCH: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
     width = clauses * (1 + atoms)
     position = tl.load(index + sample)
     others = tl.arange(0, BATCH)
-    occurrences = tl.sum((tl.load(index + others, mask=others < batch, other=-1) == position).to(tl.int32))
+    same = tl.load(index + others, mask=others < batch, other=-1) == position
+    occurrences = tl.sum(same.to(tl.int32))
+    # Bad indices were set to 0: they and costs that are not finite are no occurrences in the mean.
+    number = tl.sum((same & (tl.load(counted + others, mask=others < batch, other=0) != 0)).to(tl.int32))
     o = tl.arange(0, CLAUSES)
     i = tl.arange(0, ATOMS)[:, None] * clauses + o[None, :]
     outer_mask = o < clauses
@@ -299,8 +307,8 @@ def _take_step(  # type: ignore[no-untyped-def]
                 theirs = tl.cast(other, tl.int64) * width
                 move_outer += tl.load(moves + theirs + o, mask=outer_mask, other=0.0)
                 move_inner += tl.load(moves + theirs + clauses + i, mask=inner_mask, other=0.0)
-        move_outer = move_outer / occurrences
-        move_inner = move_inner / occurrences
+        move_outer = move_outer / tl.maximum(number, 1)
+        move_inner = move_inner / tl.maximum(number, 1)
     outer = tl.load(rows + own + o, mask=outer_mask, other=float("-inf")) + move_outer
     inner = tl.load(rows + own + clauses + i, mask=inner_mask, other=float("-inf")) + move_inner
     tl.store(table + position * width + o, outer, mask=outer_mask)
@@ -316,11 +324,13 @@ def _take_step(  # type: ignore[no-untyped-def]
 
 @jit
 def _state(  # type: ignore[no-untyped-def]
-    mus, finite, delta, steps, batch, floor, ceiling, SQUARED: tl.constexpr, BATCH: tl.constexpr
+    mus, counted, delta, steps, batch, floor, ceiling, limit, SQUARED: tl.constexpr, BATCH: tl.constexpr
 ):
     samples = tl.arange(0, BATCH)
-    counts = (tl.load(finite + samples, mask=samples < batch, other=0) != 0) & (samples < batch)
+    counts = (tl.load(counted + samples, mask=samples < batch, other=0) != 0) & (samples < batch)
     cost = tl.load(mus + samples, mask=counts, other=0.0)
+    counts = counts & (cost < limit)
+    cost = tl.where(counts, cost, 0.0)
     if SQUARED:
         cost = cost * cost
     count = tl.sum(counts.to(tl.int32))

@@ -99,6 +99,28 @@ def largest_square_root(dtype: torch.dtype) -> float:
     return math.pow(torch.finfo(dtype).max, 0.4)
 
 
+def narrower(one: torch.dtype, other: torch.dtype) -> torch.dtype:
+    """Of two floating point types the one whose numbers end first.
+
+    Example:
+        >>> import torch
+        >>> narrower(torch.float64, torch.float32)
+        torch.float32
+    """
+    return one if torch.finfo(one).max <= torch.finfo(other).max else other
+
+
+def largest_move(dtype: torch.dtype) -> float:
+    """A bound for what a step adds to a stored number, such that a million of them in a row stay finite.
+
+    Example:
+        >>> import torch
+        >>> f"{largest_move(torch.float32):.0e}"
+        '3e+32'
+    """
+    return math.ldexp(torch.finfo(dtype).max, -20)
+
+
 def masked_softmax(logits: Tensor, mask: Tensor, dim: int) -> Tensor:
     """Softmax over the entries where ``mask`` holds; zeros elsewhere, and everywhere if no entry is left."""
     weights = torch.softmax(logits.masked_fill(~mask, -torch.inf), dim)

@@ -123,9 +123,9 @@ class Plan:
             registers: the values that they came from.
             limit: what costs must stay below.
         """
-        sample, rule = (~(costs < limit)).nonzero()[0].tolist()
-        found = f"the cost of rule {self.names[rule]!r} is {costs[sample, rule].item()} for the sample at position {sample}"
+        sample, rule, found = describe_cost(self.names, costs, limit)
         own = set(map(id, walk(self._formulas[self.names[rule]])))
+        largest, owner = 0.0, ""
         for leaf in self.leaves:
             value = fetch(registers, leaf.operand).detach()[sample]
             # One row for each atom; a value that is the same for all of them is repeated.
@@ -136,10 +136,39 @@ class Plan:
                         f"{found}, because of {leaf.formulas[lane]}; look for a division by zero, a logarithm of zero or a "
                         f"diverged network. No dual variable was changed."
                     )
+            for lane, formula in enumerate(leaf.formulas):
+                if id(formula) in own and rows.shape[1] and rows[lane].max().item() >= largest:
+                    largest, owner = rows[lane].max().item(), str(formula)
+        if self._is_empty(registers, sample, rule):
+            raise NonFiniteError(f"{found}: {NOTHING_LEFT}. No dual variable was changed.")
         raise NonFiniteError(
-            f"{found}: an .any(where=...) has no entry left for it, so it cannot be satisfied; join it with an alternative or "
-            f"leave such samples out. No dual variable was changed."
+            f"{found}, although each of its atoms has a finite cost, at most {largest:.4g} for {owner}: joined, their costs are "
+            f"past what {costs.dtype} holds; divide the terms of the rule by a scale, or use a method that does not multiply "
+            f"costs, such as 'dual'. No dual variable was changed."
         )
+
+    def _is_empty(self, registers: Registers, sample: int, rule: int) -> bool:
+        """Whether a rule cannot hold for a sample because an ``any`` has no entry left; its atoms' costs are finite."""
+        from dualogic.compile.evaluate import take_extreme
+
+        if self.mode not in ("probability", "log"):
+            return False
+        with torch.no_grad():
+            return self.fold(registers, take_extreme)[sample, rule].item() == math.inf
+
+
+NOTHING_LEFT = (
+    "an .any(where=...) has no entry left for it, or an .any() is over an axis that was cut to nothing, so it cannot be satisfied; "
+    "join it with an alternative or leave such samples out"
+)
+
+
+def describe_cost(names: tuple[str, ...], costs: Tensor, limit: float) -> tuple[int, int, str]:
+    """The first sample and rule whose cost is not below ``limit``, and the beginning of a sentence about it."""
+    sample, rule = (~(costs < limit)).nonzero()[0].tolist()
+    cost = costs[sample, rule].item()
+    most = f", not below {limit:.4g}" if math.isfinite(cost) else ""
+    return sample, rule, f"the cost of rule {names[rule]!r} is {cost}{most} for the sample at position {sample}"
 
 
 def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str, evidence: float = 0.0) -> Plan:

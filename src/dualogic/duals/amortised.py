@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic import numerics
 from dualogic.duals.memory import Memory
 from dualogic.duals.table import Apply, DualTable, Update
 from dualogic.errors import OptionError, SampleIndexError, StateError
@@ -67,6 +68,7 @@ class AmortisedTable(DualTable):
         self.options = options
         self.samples = 0
         self.dtype = torch.promote_types(dtype, torch.float32)
+        self.largest = numerics.largest_square_root(self.dtype)
         self.sizes = (options.features, *options.hidden, width)
         device = torch.get_default_device()
         self.parameters = [value.to(device) for value in self._initial()]
@@ -94,6 +96,13 @@ class AmortisedTable(DualTable):
     @property
     def owner(self) -> str:
         return f"from {self.options.features} features of a sample"
+
+    @property
+    def spoilt(self) -> str:
+        return (
+            "the network of its dual variables makes of the sample's features something that is not finite; standardise the "
+            "features, or start again with logic.reset_()"
+        )
 
     def missing_index(self, batch: int) -> str:
         return (
@@ -126,10 +135,12 @@ class AmortisedTable(DualTable):
             return self._layers(index)[-1]
 
     def fetch_checked(self, index: Tensor, flags: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        good = index.isfinite().all(1)
+        rows = self.fetch(index)
+        # Finite features may still be so large that what the network makes of them is not.
+        good = index.isfinite().all(1) & rows.isfinite().all(1)
         flags[0] |= ~good.all()
-        index = torch.where(good.unsqueeze(1), index, 0.0)
-        return self.fetch(index), index, good
+        keep = good.unsqueeze(1)
+        return torch.where(keep, rows, 0.0), torch.where(keep, index, 0.0), good
 
     def _layers(self, features: Tensor) -> list[Tensor]:
         """The features, each hidden layer, and the rows."""
@@ -150,7 +161,7 @@ class AmortisedTable(DualTable):
         selected: Tensor | None = None,
     ) -> Update:
         new = apply(rows, moves)
-        return Update(new, index, new, selected)
+        return Update(new, index, new, selected if counted is None else counted)
 
     def commit(self, update: Update, step: Tensor) -> None:
         """One step of the network towards new rows."""
@@ -173,6 +184,8 @@ class AmortisedTable(DualTable):
         done = step.to(self.dtype) + 1.0
         fast, slow = 1.0 - FAST**done, 1.0 - SLOW**done
         for value, average, square, gradient in zip(self.parameters, self.averages, self.squares, gradients):
+            # Adam's steps do not depend on the gradient's size, so one whose square would overflow can be cut.
+            gradient = gradient.nan_to_num(0.0).clamp(-self.largest, self.largest)
             average.lerp_(gradient, gate * (1.0 - FAST))
             square.lerp_(gradient.square(), gate * (1.0 - SLOW))
             value.sub_(gate * self.options.rate * (average / fast) / ((square / slow).sqrt() + EPSILON))

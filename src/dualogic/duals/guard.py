@@ -73,7 +73,10 @@ class Guard:
             return
         self.flags.zero_()
         if flags[0] and self.samples is None:
-            raise SampleIndexError("a recent batch had features that are not finite; those samples did not move the network")
+            raise SampleIndexError(
+                "a recent batch had features that are not finite, or so large that the network made something of them that is "
+                "not; those samples did not move it"
+            )
         if flags[0]:
             raise SampleIndexError(
                 f"a recent batch had a sample index outside of 0 to {(self.samples or 1) - 1} (num_samples={self.samples}); the "
@@ -81,8 +84,9 @@ class Guard:
             )
         name, formula = next(item for item, bad in zip(self.rules.items(), flags[1:].tolist()) if bad)
         raise NonFiniteError(
-            f"a recent batch had an infinite or NaN cost for rule {name!r}: {str(formula)[:200]}; the duals of those samples "
-            f"were not changed. Run the batch on a CPU to have the sub-formula named"
+            f"a recent batch had an infinite or NaN cost for rule {name!r}, or one too large for what is stored: "
+            f"{str(formula)[:200]}; the duals of those samples were not changed. Run the batch on a CPU to have the sub-formula "
+            f"named"
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -66,7 +66,8 @@ class ShardedTable(DualTable):
         selected: Tensor | None = None,
     ) -> Update:
         route = self._find_route(index)
-        arrived = None if selected is None else route.send(selected.to(torch.uint8)).bool()
+        chosen = selected if counted is None else counted
+        arrived = None if chosen is None else route.send(chosen.to(torch.uint8)).bool()
         update = super().advance(route.positions, super().fetch(route.positions), route.send(moves), apply, None, arrived)
         return dataclasses.replace(update, local=route.bring_back(update.local))
 

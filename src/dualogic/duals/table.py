@@ -126,14 +126,15 @@ class DualTable:
             rows: as fetched.
             moves: ``(batch, width)``; 0 for samples that must not move.
             apply: makes new rows.
-            counted: which samples of the batch may move; ``None`` for all.
-            selected: which samples the step is about; ``None`` for all. The others keep their rows to the bit, and are no
-                occurrences in the mean.
+            counted: which samples of the batch may move, a part of ``selected``; ``None`` for all of them. The others keep their
+                rows to the bit, and are no occurrences in the mean.
+            selected: which samples the step is about; ``None`` for all.
         """
-        if selected is None:
+        chosen = selected if counted is None else counted
+        if chosen is None:
             new = apply(rows, average_duplicates(index, moves))
             return Update(new, index, new)
-        moves, touched = average_selected(index, moves, selected)
+        moves, touched = average_selected(index, moves, chosen)
         new = torch.where(touched.unsqueeze(1), apply(rows, moves), rows)
         return Update(new, index, new)
 
@@ -183,6 +184,12 @@ class DualTable:
         per_sample = 0 if self.shared else self.width * self.values.element_size()
         dtype = str(self.values.dtype).removeprefix("torch.")
         return Memory(per_sample, self.samples * self.width * self.values.element_size(), f"{dtype} {self.place}")
+
+    @property
+    def spoilt(self) -> str:
+        """What to say of a row that is not finite, and what to do about it."""
+        row = "the row that all samples share" if self.shared else "the sample's row in the table"
+        return f"{row} is not finite; load a checkpoint from before it was spoilt, or start again with logic.reset_()"
 
     @property
     def owner(self) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from dualogic import fused
+from dualogic import fused, numerics
+from dualogic.compile.plan import describe_cost
 from dualogic.duals.table import DualTable, Update
-from dualogic.errors import StateError
+from dualogic.errors import NonFiniteError, StateError
 from dualogic.logic_loss.checks import CheckedModule
 from dualogic.methods.base import State
 from dualogic.opaque import snapshot
@@ -74,7 +75,10 @@ class SteppingModule(CheckedModule):
         if selection is not None:
             losses, costs = selection.only(losses), selection.only(costs)
         if update is None:
-            finite = self._find_finite(costs, values, at_once, self.training and torch.is_grad_enabled())
+            finite = self._find_finite(costs, values, at_once, self.training and torch.is_grad_enabled(), updating, rows)
+        elif at_once and self._peers is None:
+            # Weights that have moved may be on a cost that they left out before.
+            self._find_finite(costs, values, at_once, True, True, rows)
         if updating:
             seen = costs.detach()
             if update is not None and self.update == "manual" and not self._program.loss_first:
@@ -85,6 +89,8 @@ class SteppingModule(CheckedModule):
                 seen, finite = selection.only(seen), selection.among(finite)
             if self._peers is not None:
                 seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
+                if finite is None and update is not None:
+                    finite = (seen < self._limits(seen.dtype, stored=True)[0]).all(1)
             after = self._program.advance(state, seen, finite)
             self._run.pending = (update, after if selection is None else selection.gate(after, state))
             if self.update == "forward":
@@ -109,17 +115,17 @@ class SteppingModule(CheckedModule):
         at_once: bool,
         selection: Selection | None,
     ) -> tuple[Update, Tensor | None]:
-        """The rows after a step, and which samples have finite costs (``None`` if all do)."""
+        """The rows after a step, and which samples count: in range, with finite costs and moves (``None`` if all do)."""
         costs, moves = self._program.moves(rows, state, values)
         if selection is not None:
-            costs = selection.only(costs)
+            costs, moves = selection.only(costs), selection.only(moves)
         elif good is not None and index is not None and self._can_fuse(rows, moves):
-            new, finite = fused.advance_rows(
-                index, good, costs, rows, moves, self._guard.flags, self._program.largest_cost(costs.dtype)
-            )
-            return Update(new, index, new), finite
-        found = self._find_finite(costs, values, at_once, learning=True)
-        counted = found if good is None or found is None else found & good
+            limit, most = self._limits(costs.dtype, stored=True)
+            new, counted = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags, limit, most)
+            return Update(new, index, new), counted
+        counted = self._find_finite(costs, values, at_once, True, True, rows, moves)
+        if good is not None and counted is not None:
+            counted = counted & good
         selected = None
         if selection is not None:
             counted, selected = selection.among(counted), selection.mask
@@ -130,10 +136,10 @@ class SteppingModule(CheckedModule):
             return self._program.apply_moves(rows, moves, values)
 
         if self._peers is None or self._table.collective:
-            return self._table.advance(index, rows, moves, apply, counted, selected), found  # type: ignore[arg-type]
+            return self._table.advance(index, rows, moves, apply, counted, selected), counted  # type: ignore[arg-type]
         from dualogic.duals.replicated import advance_together
 
-        return advance_together(self._table, self._peers, index, rows, moves, apply, counted, selected), found
+        return advance_together(self._table, self._peers, index, rows, moves, apply, counted, selected), counted
 
     def _snapshot(self, rows: Tensor | None) -> tuple[Tensor | None, State]:
         """Copies of what this step reads and then overwrites; see :mod:`dualogic.opaque`."""
@@ -150,20 +156,54 @@ class SteppingModule(CheckedModule):
         plain = self._peers is None and type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
         return plain and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
 
-    def _find_finite(self, costs: Tensor, values: Any, at_once: bool, learning: bool) -> Tensor | None:
+    def _limits(self, dtype: torch.dtype, stored: bool) -> tuple[float, float]:
+        """What costs and moves of a type must stay below; if they are to be stored, for the type of what is stored too."""
+        if stored:
+            dtype = numerics.narrower(dtype, self._state["delta"].dtype)
+        return self._program.largest_cost(dtype), numerics.largest_move(dtype)
+
+    def _find_finite(
+        self,
+        costs: Tensor,
+        values: Any,
+        at_once: bool,
+        learning: bool,
+        stored: bool,
+        rows: Tensor | None,
+        moves: Tensor | None = None,
+    ) -> Tensor | None:
+        """Which samples have costs and moves within limits; at once, raises an error if some have not, and gives ``None``."""
         costs = costs.detach()
-        limit = self._program.largest_cost(costs.dtype)
+        limit, most = self._limits(costs.dtype, stored)
         if at_once:
             # Costs are not negative: if their sum is small enough, so are they. Only a suspicious sum is looked at closely.
             fine = costs.sum().item() < limit or bool((costs < limit).all())
+            # Where nothing exists a move is -inf; where a move overflows downwards, another does upwards.
+            fine = fine and (moves is None or not moves.numel() or moves.amax().item() < most)
             if self._peers is not None and learning:
-                self._peers.agree(lambda: None if fine else self._program.plan.refuse_non_finite(costs, values, limit))
+                self._peers.agree(lambda: None if fine else self._refuse(costs, values, limit, rows, moves))
             elif not fine:
-                self._program.plan.refuse_non_finite(costs, values, limit)
+                self._refuse(costs, values, limit, rows, moves)
             return None
         finite = costs < limit
+        if moves is not None:
+            finite = finite & (moves < most).all(1, keepdim=True)
         self._guard.note_costs(finite)
         return finite.all(1)
+
+    def _refuse(self, costs: Tensor, values: Any, limit: float, rows: Tensor | None, moves: Tensor | None) -> None:
+        """Say what is behind a cost or a move that is past its limit."""
+        if moves is not None and bool((costs < limit).all()):
+            sample = int(moves.amax(1).nan_to_num(torch.inf).argmax())
+            raise NonFiniteError(
+                f"the dual variables of the sample at position {sample} would move by {moves[sample].amax().item():.4g}, past what "
+                f"can be stored; give the method a smaller step (and look at its schedule), or divide the terms of the rules by "
+                f"a scale. No dual variable was changed."
+            )
+        sample, _, found = describe_cost(self._program.plan.names, costs, limit)
+        if rows is not None and not bool((rows[min(sample, rows.shape[0] - 1)] < torch.inf).all()):
+            raise NonFiniteError(f"{found}, because {self._table.spoilt}. No dual variable was changed.")
+        self._program.plan.refuse_non_finite(costs, values, limit)
 
     def _commit(self) -> None:
         assert self._run.pending is not None

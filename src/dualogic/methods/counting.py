@@ -16,6 +16,7 @@ from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.circuit import Circuit
 from dualogic.compile.grounding import ground
 from dualogic.compile.network import factor_out, from_sdd
+from dualogic.compile.plan import describe_cost
 from dualogic.compile.sdd import VTREES, Compiler
 from dualogic.compile.vocabulary import Vocabulary
 from dualogic.constants import outside_inference
@@ -98,11 +99,8 @@ class Binder:
 
     def refuse_non_finite(self, costs: Tensor, values: Any, limit: float = math.inf) -> None:
         """Raise an error that names the rule whose cost is not finite."""
-        sample, rule = (~(costs < limit)).nonzero()[0].tolist()
-        raise NonFiniteError(
-            f"the cost of rule {self.names[rule]!r} is {costs[sample, rule].item()} for the sample at position {sample}; look "
-            f"for infinite logits or a diverged network. Nothing was changed."
-        )
+        found = describe_cost(self.names, costs, limit)[2]
+        raise NonFiniteError(f"{found}; look for infinite logits or a diverged network. Nothing was changed.")
 
 
 @functools.lru_cache(maxsize=64)

@@ -155,12 +155,15 @@ class DistributionalProgram(Program):
         old = state["delta"]
         rule = self.method.delta
         known = rule in ("mean", "square") and self.spreads is None
+        limit = self.largest_cost(numerics.narrower(costs.dtype, old.dtype))
         if finite is not None and fused.usable(costs) and known and costs.shape[0] <= fused.MAX_BATCH:
-            new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule == "square")
+            new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule == "square", limit)
             return new
         if finite is None:
             counted, count = costs, torch.full((), float(costs.shape[0]), dtype=costs.dtype, device=costs.device)
         else:
+            # Costs under weights that have just moved: one that they left out before may be past the limit.
+            finite = finite & (costs < limit).all(1)
             counted, count = costs.masked_fill(~finite.unsqueeze(1), 0.0), finite.sum().to(costs.dtype)
         if self.method.delta == RELEASED:
             new.update(self._released(state, counted, count))
