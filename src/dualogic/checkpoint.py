@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -107,9 +108,21 @@ class KeptModule(nn.Module):
         saved = [key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)]
         own = {**self._table.loading(saved), **self._state}
         rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
+        lacking = len(missing_keys)
         super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        missing_keys.extend(prefix + name for name in own if prefix + name not in state_dict)
         problems = differences(state_dict.get(f"{prefix}_extra_state"), self.get_extra_state())
-        if load_tensors(own, state_dict, prefix, problems, missing_keys, error_msgs):
+        for name, value in own.items():
+            if prefix + name in state_dict:
+                fault = find_fault(name, state_dict[prefix + name], value, self._program.plan.masked)
+                problems += [] if fault is None else [f"{prefix}{name} {fault}"]
+        if problems:
+            error_msgs.append("the checkpoint does not fit this LogicLoss, and none of it was loaded: " + "; ".join(problems))
+        elif len(missing_keys) == lacking:
+            # All or nothing: a table of one run beside the delta of another would be the state of neither.
+            with torch.no_grad():
+                for name, value in own.items():
+                    copy_saved(value, state_dict[prefix + name])
             self._run.pending = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -134,6 +147,8 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> lis
     """What the rules, method and number of samples of a checkpoint and of a loss disagree on, in words."""
     if saved is None:
         return []
+    if not isinstance(saved, Mapping) or not {"rules", "num_samples", "method"} <= saved.keys():
+        return [f"its _extra_state is not that of a LogicLoss: {shorten(repr(saved))}"]
     found = []
     for name in {**saved["rules"], **mine["rules"]}:
         theirs, ours = saved["rules"].get(name, "nothing"), mine["rules"].get(name, "nothing")
@@ -158,33 +173,39 @@ def _remedy(key: str, saved: Any, mine: Any) -> str:
     return f" (to go on with more samples, load it into a LogicLoss with num_samples={saved} and call logic.extend({mine}))"
 
 
-def load_tensors(
-    own: Mapping[str, Tensor],
-    state_dict: Mapping[str, Any],
-    prefix: str,
-    problems: list[str],
-    missing_keys: list[str],
-    error_msgs: list[str],
-) -> bool:
-    """Copy saved tensors into ``own`` if all fit; otherwise say why not and change nothing.
+def find_fault(name: str, saved: Any, own: Tensor, masked: bool) -> str | None:
+    """Why a saved tensor cannot take the place of one's own, or ``None``; reads it once and keeps no copy.
 
-    Returns:
-        Whether the tensors were copied.
+    Args:
+        name: of the tensor in the state, such as ``"delta"`` or ``"table"``.
+        saved: from a checkpoint.
+        own: what it would be copied to.
+        masked: whether a table may hold -inf, which marks an operand that does not exist.
+
+    Example:
+        >>> import torch
+        >>> find_fault("delta", torch.tensor([-1.0]), torch.tensor([1.0]), False)
+        'must be above 0; the checkpoint has -1'
     """
-    for name, value in own.items():
-        given = state_dict.get(prefix + name)
-        if given is None:
-            missing_keys.append(prefix + name)
-        elif given.shape != value.shape:
-            problems.append(f"{prefix}{name} has shape {tuple(given.shape)} in the checkpoint and {tuple(value.shape)} here")
-    if problems:
-        error_msgs.append("the checkpoint does not fit this LogicLoss: " + "; ".join(problems))
-        return False
-    with torch.no_grad():
-        for name, value in own.items():
-            if prefix + name in state_dict:
-                copy_saved(value, state_dict[prefix + name])
-    return True
+    if not isinstance(saved, Tensor):
+        return f"must be a tensor; the checkpoint has {shorten(repr(saved))}"
+    if saved.shape != own.shape:
+        return f"has shape {tuple(saved.shape)} in the checkpoint and {tuple(own.shape)} here"
+    if saved.is_complex() or saved.is_floating_point() != own.is_floating_point():
+        return f"is of {saved.dtype} in the checkpoint and of {own.dtype} here"
+    # Of a tensor that is spread over processes each looks at its part.
+    part: Tensor = saved.to_local() if hasattr(saved, "device_mesh") else saved  # type: ignore[attr-defined]
+    if part.device.type == "meta" or own.device.type == "meta" or not part.numel():
+        return None
+    low, high = (bound.item() for bound in torch.aminmax(part.detach()))
+    most = torch.finfo(own.dtype).max if own.is_floating_point() else torch.iinfo(own.dtype).max
+    if not high <= most or not (low >= -most or (low == -math.inf and masked and name == "table")):
+        return f"must hold finite numbers of {own.dtype}; the checkpoint has them from {low:g} to {high:g}"
+    if name == "delta" and not low > 0:
+        return f"must be above 0; the checkpoint has {low:g}"
+    if (name.startswith(("steps", "epoch_", "table.squares"))) and low < 0:
+        return f"must be at least 0; the checkpoint has {low:g}"
+    return None
 
 
 def copy_saved(value: Any, saved: Any) -> None:

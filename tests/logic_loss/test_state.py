@@ -190,3 +190,101 @@ def test_rules_in_another_order_are_refused():
     with pytest.raises(RuntimeError, match="rules are in the order 'a', 'b' in the checkpoint and 'b', 'a' here"):
         other.load_state_dict(logic.state_dict())
     assert other.delta.tolist() == [1.0, 1.0]
+
+
+def tensors_of(logic):
+    return {name: value.clone() for name, value in logic.state_dict().items() if isinstance(value, torch.Tensor)}
+
+
+def assert_unchanged(logic, before):
+    assert all(torch.equal(value, before[name]) for name, value in tensors_of(logic).items())
+
+
+@pytest.mark.parametrize("missing", ["table", "delta", "steps", "_extra_state"])
+@pytest.mark.parametrize("place", ["device", "host", "mapped"])
+def test_a_checkpoint_without_a_part_changes_nothing(missing, place):
+    source, target = make(), make(table=place)
+    run(source, 3)
+    run(target, 1)
+    state, before = dict(source.state_dict()), tensors_of(target)
+    del state[missing]
+    with pytest.raises(RuntimeError, match=rf'Missing key\(s\) in state_dict: "{missing}"'):
+        target.load_state_dict(state)
+    assert_unchanged(target, before)
+    # Not strict, a loss still takes all of its state or none of it.
+    assert target.load_state_dict(state, strict=False).missing_keys == [missing]
+    assert_unchanged(target, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("delta", torch.tensor([1.0, -1.0]), "delta must be above 0; the checkpoint has -1"),
+        ("delta", torch.tensor([0.0, 1.0]), "delta must be above 0; the checkpoint has 0"),
+        ("delta", torch.tensor([1.0, torch.nan]), "delta must hold finite numbers of torch.float32; .* nan to nan"),
+        ("delta", torch.tensor([1.0, 1e300], dtype=torch.float64), r"delta must hold finite .* from 1 to 1e\+300"),
+        ("delta", torch.ones(3), r"delta has shape \(3,\) in the checkpoint and \(2,\) here"),
+        ("delta", [1.0, 1.0], r"delta must be a tensor; the checkpoint has \[1.0, 1.0\]"),
+        ("steps", torch.tensor(-4), "steps must be at least 0; the checkpoint has -4"),
+        ("steps", torch.tensor(4.0), "steps is of torch.float32 in the checkpoint and of torch.int64 here"),
+        ("table", torch.full((8, 4), torch.nan), "table must hold finite numbers of torch.float32"),
+        ("table", torch.full((8, 4), torch.inf), "table must hold finite .* from inf to inf"),
+        ("table", torch.full((8, 4), -torch.inf), "table must hold finite .* from -inf to -inf"),
+        ("table", torch.full((8, 4), 1e39, dtype=torch.float64), r"table must hold finite .*1e\+39"),
+        ("table", torch.ones(8, 4, dtype=torch.complex64), "table is of torch.complex64"),
+        ("_extra_state", {"rules": {}}, "its _extra_state is not that of a LogicLoss"),
+        ("_extra_state", 3, "its _extra_state is not that of a LogicLoss: 3"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_damaged_checkpoint_is_refused_and_changes_nothing(name, value, message):
+    source, target = make(), make()
+    run(source, 3)
+    run(target, 1)
+    before = tensors_of(target)
+    with pytest.raises(RuntimeError, match=f"none of it was loaded: .*{message}"):
+        target.load_state_dict({**source.state_dict(), name: value})
+    assert_unchanged(target, before)
+
+
+def test_the_state_of_a_network_of_duals_is_checked_too():
+    logic = dl.LogicLoss(RULES, table=dl.Amortised(2))
+    state = logic.state_dict()
+    for name, value in (("table.squares.0", -1.0), ("table.parameters.1", torch.nan), ("table.averages.2", torch.inf)):
+        with pytest.raises(RuntimeError, match=f"{name} must"):
+            logic.load_state_dict({**state, name: torch.full_like(state[name], value)})
+
+
+def test_the_mark_of_an_operand_that_does_not_exist_can_be_loaded():
+    x, valid = dl.var("x", 3), dl.mask("valid", 3)
+    logic = dl.LogicLoss((x <= 0).all(where=valid), 2)
+    logic(torch.tensor([0]), x=torch.rand(1, 3, requires_grad=True), valid=torch.tensor([[True, True, False]]))
+    assert (logic.state_dict()["table"] == -torch.inf).any()
+    other = dl.LogicLoss((x <= 0).all(where=valid), 2)
+    other.load_state_dict(logic.state_dict())
+    assert torch.equal(other.state_dict()["table"], logic.state_dict()["table"])
+
+
+def test_a_pending_update_does_not_survive_a_load_but_survives_a_failed_one():
+    source, target = make(), make(update="manual")
+    run(source, 3)
+    run(target, 1)
+    damaged = {**source.state_dict(), "delta": torch.tensor([-1.0, 1.0])}
+    with pytest.raises(RuntimeError, match="delta must be above 0"):
+        target.load_state_dict(damaged)
+    target.step()
+    assert target.state_dict()["steps"] == 1
+    run(target, 1, start=1)
+    target.load_state_dict(source.state_dict())
+    with pytest.raises(dl.errors.StateError, match=r"step\(\) has nothing to apply"):
+        target.step()
+    assert_unchanged(target, tensors_of(source))
+
+
+@pytest.mark.parametrize("where", ["device", "reset"])
+def test_a_pending_update_does_not_survive_what_replaces_the_state(where):
+    logic = make(update="manual")
+    run(logic, 1)
+    _ = logic.reset_() if where == "reset" else logic.to("meta")
+    with pytest.raises(dl.errors.StateError, match=r"step\(\) has nothing to apply"):
+        logic.step()
