@@ -84,7 +84,11 @@ class KeptModule(nn.Module):
         return super().__getattr__(name)
 
     def get_extra_state(self) -> dict[str, Any]:
-        """What a checkpoint must agree on: the rules, the method and the number of samples."""
+        """What a checkpoint must agree on: the rules, the method, the number of samples, and a file that holds the rows."""
+        file = self._table.left_out
+        return self._describe() if file is None else {**self._describe(), "file": file}
+
+    def _describe(self) -> dict[str, Any]:
         return {
             "rules": {name: str(formula) for name, formula in self.rules.items()},
             "num_samples": self.num_samples,
@@ -164,6 +168,8 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> lis
     # Checkpoints of before this was kept do not say.
     if saved["method"] == mine["method"] and saved.get("rows", mine["rows"]) != mine["rows"]:
         found.append(f"a row holds {saved['rows']} in the checkpoint and {mine['rows']} here: give the method the same options")
+    if "file" in saved and "file" in mine and saved["file"] != mine["file"]:
+        found.append("its table stayed in another file than the one that is open here: give the path of that file, or of a copy")
     return found
 
 

@@ -1,7 +1,6 @@
 """Tables in host memory or in a file give what a table on the device gives, whenever copies arrive."""
 
 import copy
-import os
 import pickle
 
 import pytest
@@ -164,29 +163,6 @@ def test_a_bad_index_is_refused_in_prefetch_and_forward():
 def test_bad_places_are_refused(options, message):
     with pytest.raises(dl.errors.OptionError, match=message):
         dl.LogicLoss(RULE, **options)
-
-
-def test_a_file_is_sparse_and_opened_again(tmp_path):
-    path = tmp_path / "table"
-    p = dl.var("p", 500)
-    rule = (p <= 0).all()
-    logic = dl.LogicLoss(rule, 100_000, table=dl.Mapped(path), dtype=torch.bfloat16)
-    assert os.stat(path).st_size == 4096 + 100_000 * 500 * 2
-    index = torch.tensor([5, 99_999, 40_000])
-    logic(index, p=torch.rand(3, 500, requires_grad=True))
-    logic._table.state()
-    assert os.stat(path).st_blocks * 512 < 1_000_000, "only the rows that were written take up space"
-    again = dl.LogicLoss(rule, 100_000, table=dl.Mapped(path), dtype=torch.bfloat16)
-    assert torch.equal(again.weights(index)["rule"], logic.weights(index)["rule"])
-    assert again.weights(index)["rule"].std() > 0
-    with pytest.raises(dl.errors.StateError, match=r"holds 100000 samples x 500 dual variables in bfloat16 .* needs 99 x 500"):
-        dl.LogicLoss(rule, 99, table=dl.Mapped(path), dtype=torch.bfloat16)
-    with pytest.raises(dl.errors.StateError, match="in float32"):
-        dl.LogicLoss(rule, 100_000, table=dl.Mapped(path))
-    (tmp_path / "other").write_text("something else")
-    with pytest.raises(dl.errors.StateError, match="other is not a table of dualogic"):
-        dl.LogicLoss(rule, 99, table=dl.Mapped(tmp_path / "other"))
-    assert (tmp_path / "other").read_text() == "something else"
 
 
 def test_a_checkpoint_may_leave_the_table_in_its_file(tmp_path):

@@ -100,7 +100,9 @@ def test_a_network_of_duals_survives_features_of_any_size(scale):
 def test_an_overflowing_product_is_called_one():
     x = dl.var("x", 3)
     logic = dl.LogicLoss((x <= 0).any(), method="dl2")
-    message = r"is inf .* although each of its atoms has a finite cost, at most 1e\+20 for x <= 0: joined, .* past what torch.float32"
+    message = (
+        r"is inf .* although each of its atoms has a finite cost, at most 1e\+20 for x <= 0: joined, .* past what torch.float32"
+    )
     with pytest.raises(REFUSED, match=message):
         logic(x=torch.full((1, 3), 1e20, requires_grad=True))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
 PLACES = ("device", "host", "mapped", "sharded")
 
 
-def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype, peers: Peers | None = None) -> DualTable:
+def make_table(
+    choice: Any,
+    samples: int | None,
+    width: int,
+    dtype: torch.dtype,
+    peers: Peers | None = None,
+    owner: Mapping[str, Any] | None = None,
+) -> DualTable:
     """The table that holds the dual variables.
 
     Args:
@@ -27,6 +35,7 @@ def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype,
         width: dual variables per sample.
         dtype: of the storage.
         peers: the processes that train together, if there are several.
+        owner: what a loss says about itself in a checkpoint; a file remembers it.
 
     Example:
         >>> import torch
@@ -51,8 +60,10 @@ def make_table(choice: Any, samples: int | None, width: int, dtype: torch.dtype,
         return HostTable(samples, width, dtype)
     if choice == "mapped" or isinstance(choice, Mapped):
         from dualogic.duals.mapped import MappedTable
+        from dualogic.duals.table_file import Owner
 
-        return MappedTable(samples, width, dtype, choice if isinstance(choice, Mapped) else Mapped())
+        options = choice if isinstance(choice, Mapped) else Mapped()
+        return MappedTable(samples, width, dtype, options, None if owner is None else Owner.of(owner))
     if choice == "sharded":
         if peers is None:
             raise OptionError("table='sharded' spreads rows over several processes; give process_group, or leave table out")

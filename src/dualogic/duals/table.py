@@ -179,6 +179,11 @@ class DualTable:
         """Where to copy a checkpoint that holds the names ``saved``; one that it lacks is reported as missing."""
         return self.state()
 
+    @property
+    def left_out(self) -> str | None:
+        """The identity of the file that holds the rows, where a checkpoint does not."""
+        return None
+
     def memory(self) -> Memory:
         """Bytes per sample and in total."""
         per_sample = 0 if self.shared else self.width * self.values.element_size()

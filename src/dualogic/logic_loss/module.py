@@ -103,7 +103,8 @@ class LogicLoss(SteppingModule, ReadableModule):
         self._peers = _find_peers(process_group)
         state_dtype = torch.promote_types(dtype, torch.float32)
         with outside_inference():  # state made in inference mode could never be updated
-            self._table = make_table(table, self.num_samples, self._program.width, dtype, self._peers)
+            width = self._program.width
+            self._table = make_table(table, self.num_samples, width, dtype, self._peers, self._describe())
             self._state: State = self._program.initial_state(state_dtype)
             self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
             self._guard = Guard(self.rules, self.num_samples)

@@ -121,8 +121,8 @@ class SteppingModule(CheckedModule):
             costs, moves = selection.only(costs), selection.only(moves)
         elif good is not None and index is not None and self._can_fuse(rows, moves):
             limit, most = self._limits(costs.dtype, stored=True)
-            new, counted = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags, limit, most)
-            return Update(new, index, new), counted
+            new, moved = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags, limit, most)
+            return Update(new, index, new), moved
         counted = self._find_finite(costs, values, at_once, True, True, rows, moves)
         if good is not None and counted is not None:
             counted = counted & good
