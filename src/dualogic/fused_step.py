@@ -164,8 +164,8 @@ class _TwoLevelStep(torch.autograd.Function):
         _find_moves[(batch,)](
             stored.table, index, costs, stored.delta, rows, moves, clean, counted, stored.flags.view(torch.int8),
             stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * pace.step, shape.inner_sign * pace.step, limit,
-            numerics.largest_move(stored.table.dtype), pace.forget, pace.share / (1.0 - pace.share), EXPONENTIATED=pace.exponentiated, LOCAL=pace.local,
-            FORGETTING=pace.forget > 0, SHARING=pace.share > 0, **sizes,
+            numerics.largest_move(stored.table.dtype), pace.forget, pace.share / (1.0 - pace.share),
+            EXPONENTIATED=pace.exponentiated, LOCAL=pace.local, FORGETTING=pace.forget > 0, SHARING=pace.share > 0, **sizes,
         )  # fmt: skip
         _take_step[(batch,)](
             stored.table, clean, counted, costs, stored.delta, rows, moves, losses, mu, gradient,
@@ -220,6 +220,12 @@ def _slope_of(mu, delta):  # type: ignore[no-untyped-def]
 
 
 @jit
+def _count_past(outer, inner, outer_mask, inner_mask, most):  # type: ignore[no-untyped-def]
+    outside = tl.sum((((outer < most) == 0) & outer_mask).to(tl.int32), 0)
+    return outside + tl.sum(tl.sum((((inner < most) == 0) & inner_mask).to(tl.int32), 1), 0)
+
+
+@jit
 def _find_moves(  # type: ignore[no-untyped-def]
     table, index, costs, delta, rows, moves, clean, counted, flags,
     samples, clauses, atoms, outer_step, inner_step, limit, most, forget, extra,
@@ -268,9 +274,7 @@ def _find_moves(  # type: ignore[no-untyped-def]
         inner = tl.where(inner_mask, tl.log(inner + extra / atoms), 0.0)
         move_outer = outer - tl.sum(outer, 0) / clauses - stored_outer
         move_inner = inner - (tl.sum(inner, 0) / atoms)[None, :] - stored_inner
-    past = tl.sum((((move_outer < most) == 0) & outer_mask).to(tl.int32), 0)
-    past += tl.sum(tl.sum((((move_inner < most) == 0) & inner_mask).to(tl.int32), 1), 0)
-    fine = fine & (past == 0)
+    fine = fine & (_count_past(move_outer, move_inner, outer_mask, inner_mask, most) == 0)
     if fine == 0:
         tl.store(flags + 1, 1)
     counts = fine & inside

@@ -87,12 +87,12 @@ def test_a_file_of_other_rules_or_another_method_is_refused(tmp_path, options, m
 def test_the_order_of_the_rules_counts(tmp_path):
     rules = {"either": EITHER, "both": BOTH}
     make(tmp_path / "table", rules)
-    with pytest.raises(REFUSED, match="the rules are either: .* there and both: "):
+    with pytest.raises(REFUSED, match=r"the rules are either: .* there and both: "):
         make(tmp_path / "table", dict(reversed(rules.items())))
 
 
 def test_long_rules_are_told_apart_where_their_beginnings_agree(tmp_path):
-    parts = [X <= number for number in range(2000)]
+    parts = [number >= X for number in range(2000)]
     make(tmp_path / "table", dl.Or(*parts, Y <= 1))
     make(tmp_path / "table", dl.Or(*parts, Y <= 1))
     with pytest.raises(REFUSED, match="the rules are"):
@@ -145,7 +145,7 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path):
     path.write_bytes(whole)
     make(path)
     path.write_bytes(json.dumps({"title": table_file.TITLE, "samples": 7}).encode().ljust(4096) + whole[4096:])
-    with pytest.raises(REFUSED, match="the header of .* is damaged"):
+    with pytest.raises(REFUSED, match=r"the header of .* is damaged"):
         make(path)
     path.write_bytes(json.dumps({"title": "dualogic table 1", "samples": 7}).encode().ljust(4096) + whole[4096:])
     with pytest.raises(REFUSED, match=r"is a table of another version of dualogic \(dualogic table 1\)"):
@@ -174,7 +174,7 @@ def test_a_file_that_cannot_grow_stays_as_it_was(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "posix_fallocate", fail)
-        with pytest.raises(REFUSED, match="table cannot grow: .* are needed on the disk"):
+        with pytest.raises(REFUSED, match=r"table cannot grow: .* are needed on the disk"):
             logic.extend(1000)
     assert os.stat(path).st_size == size
     assert logic.num_samples == 7

@@ -12,6 +12,7 @@ import dualogic as dl
 from dualogic.compile.circuit import Circuit
 from dualogic.compile.network import factor_out, from_sdd
 from dualogic.compile.sdd import Compiler
+from dualogic.compile.vocabulary import ABSENT
 from dualogic.errors import FormulaTypeError, MissingExtraError, OptionError, ShapeError, SizeError
 from dualogic.methods.counting import _compile
 
@@ -258,6 +259,60 @@ def test_ragged_and_masked_quantifiers(method, length):
     written = dl.And(*(E[i] | (H[i] == 1) for i in kept), dl.Or(*((H[i + 1] == 2) & E[i] for i in range(length - 1))))
     found = dl.LogicLoss(rule, method=method)(**tensors, valid=mask)
     torch.testing.assert_close(found, dl.LogicLoss(written, method=method)(**tensors))
+
+
+@pytest.mark.parametrize("method", ["semantic", "problog"])
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_entries_that_a_mask_leaves_out_are_not_taught_when_none_is_left(method, kind):
+    some, mask = dl.boolean("some", 3, input=kind), dl.mask("mask", 3)
+    classes = dl.categorical("classes", 4, shape=(3,), input=kind)
+    other = dl.boolean("other", input=kind)
+    first, second = torch.full((2, 3), 0.4), torch.full((2, 3, 4), 0.25)
+    left = torch.tensor([[False, False, False], [False, True, False]])
+    for rule, value in ((some.any(where=mask), first), ((classes == 1).any(where=mask), second)):
+        name = next(iter(set(rule.symbols) - {"mask"}))
+        value = value.clone().requires_grad_()
+        with pytest.raises(
+            dl.errors.NonFiniteError, match=r"is inf for the sample at position 0: an \.any\(where=\.\.\.\) has no"
+        ):
+            dl.LogicLoss(rule, method=method)(**{name: value}, mask=left)
+        # As on an accelerator, where the error comes later: the sample teaches nothing, and the others what they should.
+        logic = dl.LogicLoss(rule, method=method)
+        costs = logic._program.evaluate(logic._program.plan.bind({name: value, "mask": left}, True))
+        assert torch.isinf(costs[0, 0])
+        (slope,) = torch.autograd.grad(costs.sum(), value)
+        assert (slope[0] == 0).all()
+        assert (slope[1, [0, 2]] == 0).all()
+        assert (slope[1, 1] != 0).any()
+        # An alternative takes over, however unlikely it is.
+        never = torch.tensor([0.0, 0.0] if kind == "probs" else [-400.0, -400.0], requires_grad=True)
+        loss = dl.LogicLoss(rule | other, method=method)(**{name: value}, mask=left, other=never)
+        slope, pull = torch.autograd.grad(loss, [value, never])
+        assert (slope[0] == 0).all()
+        assert torch.isfinite(pull).all()
+
+
+@pytest.mark.parametrize("method", ["semantic", "problog"])
+def test_an_axis_cut_to_nothing_teaches_nothing(method):
+    short = dl.axis("short", max=3)
+    entry = dl.boolean("entry", short)
+    value = torch.full((1, 1), 0.4, requires_grad=True)
+    with pytest.raises(dl.errors.NonFiniteError, match="over an axis that was cut to nothing"):
+        dl.LogicLoss(entry[1:].any(), method=method)(entry=value)
+
+
+def test_both_forms_of_a_circuit_with_fixed_variables_agree():
+    _, node, _ = CASES[3]
+    network, fixed = from_sdd([node], COUNT), frozenset({0, 2})
+    divided = factor_out(network, 10**6, fixed)
+    generator = torch.Generator().manual_seed(5)
+    p = torch.rand(16, COUNT, generator=generator, dtype=torch.float64) * 0.9 + 0.05
+    sides = [p.log(), (1 - p).log()]
+    for number in fixed:
+        holds = torch.rand(16, generator=generator) > 0.5
+        sides[0][:, number] = torch.where(holds, 0.0, ABSENT).double()
+        sides[1][:, number] = torch.where(holds, ABSENT, 0.0).double()
+    torch.testing.assert_close(Circuit(network)(*sides), Circuit(divided)(*sides))
 
 
 def test_the_end_of_a_ragged_axis_is_unknown():

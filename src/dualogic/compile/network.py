@@ -134,7 +134,7 @@ def flatten(network: Network) -> Network:
     return result
 
 
-def factor_out(network: Network, limit: int) -> Network | None:
+def factor_out(network: Network, limit: int, fixed: frozenset[int] = frozenset()) -> Network | None:
     """Divide by one weight of every variable, so that its literal is 1 and drops out of all products.
 
     A sum's terms must speak of the same variables for that; where a term leaves one out, it is multiplied by the sum of
@@ -143,6 +143,7 @@ def factor_out(network: Network, limit: int) -> Network | None:
     Args:
         network: with weights that sum to 1 for each variable.
         limit: give up past this number of operands.
+        fixed: variables that are true or false for sure, by which nothing can be divided; they stay as they are.
 
     Returns:
         An equal network, or ``None`` if it would be too large.
@@ -159,6 +160,11 @@ def factor_out(network: Network, limit: int) -> Network | None:
     renamed = {ONE: ONE}
     scopes = {ONE: 0}
     for variable in range(count):
+        if variable in fixed:
+            for kind in (POSITIVE, NEGATIVE):
+                leaf = network.leaf(kind, variable)
+                scopes[leaf], renamed[leaf] = 0, result.leaf(kind, variable)
+            continue
         for kind in (POSITIVE, NEGATIVE):
             scopes[network.leaf(kind, variable)] = 1 << variable
         change = result.leaf(RISE if base[variable] == NEGATIVE else FALL, variable)

@@ -158,8 +158,8 @@ class Plan:
 
 
 NOTHING_LEFT = (
-    "an .any(where=...) has no entry left for it, or an .any() is over an axis that was cut to nothing, so it cannot be satisfied; "
-    "join it with an alternative or leave such samples out"
+    "an .any(where=...) has no entry left for it, or an .any() is over an axis that was cut to nothing, so it cannot be "
+    "satisfied; join it with an alternative or leave such samples out"
 )
 
 

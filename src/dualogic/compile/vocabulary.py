@@ -21,6 +21,11 @@ from dualogic.constants import Constants
 from dualogic.formula.shape import Ragged, max_shape
 from dualogic.numerics import negative_log
 
+ABSENT = -1e30
+"""The logarithm of what cannot be: so far below that of every probability that an entry which a mask leaves out is never taught."""
+
+FIXED = ("mask", "axis")
+
 Key = tuple[Any, ...]
 """What a variable means: an atom, or ``(kind, name, entry, number)`` for a class or switch."""
 
@@ -125,8 +130,13 @@ class Vocabulary:
 
     @property
     def plain(self) -> bool:
-        """Whether every weight is a bound probability, or fixed."""
-        return all(kind in ("mask", "axis") or self._from_probabilities(kind, name) for kind, name, _ in self._blocks)
+        """Whether every weight is a bound probability."""
+        return all(self._from_probabilities(kind, name) for kind, name, _ in self._blocks)
+
+    @property
+    def fixed(self) -> frozenset[int]:
+        """The variables that are true or false for sure."""
+        return frozenset(number for key, number in self._numbers.items() if key[0] in FIXED)
 
     def _from_probabilities(self, kind: str, name: str) -> bool:
         return kind in ("boolean", "class") and self.symbols[name].input == "probs"
@@ -135,8 +145,7 @@ class Vocabulary:
         """The variables' probabilities ``(batch, variables)``, for a :attr:`plain` vocabulary."""
         parts = []
         for kind, name, columns in self._blocks:
-            value = self._exists(name, bound) if kind == "axis" else _flatten(self._padded(name, bound))
-            parts.append(self._pick(kind, name, value.to(bound.dtype), columns))
+            parts.append(self._pick(kind, name, _flatten(self._padded(name, bound)), columns))
         return self._arrange(parts)
 
     def weights(self, bound: Bound) -> tuple[Tensor, Tensor]:
@@ -161,11 +170,13 @@ class Vocabulary:
         return joined if self._order is None else joined.index_select(1, self._index("order", self._order, joined.device))
 
     def _logarithms(self, kind: str, name: str, bound: Bound) -> tuple[Tensor, Tensor]:
-        if kind == "axis":
-            return both_logarithms(self._exists(name, bound).to(bound.dtype))
+        if kind in FIXED:
+            holds = self._exists(name, bound) if kind == "axis" else self._padded(name, bound)
+            absent = torch.full((), ABSENT, dtype=bound.dtype, device=bound.device)
+            return torch.where(holds, 0.0, absent), torch.where(holds, absent, 0.0)
         value = self._padded(name, bound)
-        if kind == "mask" or self._from_probabilities(kind, name):
-            return both_logarithms(value.to(bound.dtype))
+        if self._from_probabilities(kind, name):
+            return both_logarithms(value)
         if kind == "boolean":
             return torch.nn.functional.logsigmoid(value), torch.nn.functional.logsigmoid(-value)
         if kind == "class":

@@ -165,8 +165,8 @@ def _opened(path: str | None, known: bool) -> Iterator[Any]:
         if not known:
             raise
         raise StateError(
-            f"the dual variables of this LogicLoss are in {path}, which is not there; put the file back in its place, or make a new "
-            f"LogicLoss and load a state_dict() that holds the table"
+            f"the dual variables of this LogicLoss are in {path}, which is not there; put the file back in its place, or make a "
+            f"new LogicLoss and load a state_dict() that holds the table"
         ) from error
     with os.fdopen(descriptor, "r+b") as file:
         yield file
@@ -220,7 +220,8 @@ def _check(path: str | None, found: dict[str, Any], size: int, wanted: Header, k
         )
     if size < wanted.size:  # a longer one is what an interrupted extension leaves
         raise StateError(
-            f"{path} is cut short: it has {size} bytes of {wanted.size}. Put a whole copy in its place, or delete it to start again"
+            f"{path} is cut short: it has {size} bytes of {wanted.size}. Put a whole copy in its place, or delete it to start "
+            f"again"
         )
     return header
 

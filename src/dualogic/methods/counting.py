@@ -16,9 +16,9 @@ from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.circuit import Circuit
 from dualogic.compile.grounding import ground
 from dualogic.compile.network import factor_out, from_sdd
-from dualogic.compile.plan import describe_cost
+from dualogic.compile.plan import NOTHING_LEFT, describe_cost
 from dualogic.compile.sdd import VTREES, Compiler
-from dualogic.compile.vocabulary import Vocabulary
+from dualogic.compile.vocabulary import ABSENT, Vocabulary
 from dualogic.constants import outside_inference
 from dualogic.errors import NonFiniteError, OptionError
 from dualogic.formula.connective import Formula
@@ -69,6 +69,7 @@ class CountingProgram(Program):
         # There are no tensor operations to plan, only tensors to check.
         self.plan = Binder(rules)  # type: ignore[assignment]
         self.vocabulary, self.circuit = _compile(tuple(rules.items()), method)
+        self.fixed = self.vocabulary.fixed
 
     def evaluate(self, bound: Bound) -> Any:
         """Costs ``(batch, rules)``."""
@@ -76,7 +77,11 @@ class CountingProgram(Program):
             logarithms = self.circuit.of_probabilities(self.vocabulary.probabilities(bound))
         else:
             logarithms = self.circuit(*self.vocabulary.weights(bound))
-        return (-logarithms).clamp_min(0.0)
+        costs = (-logarithms).clamp_min(0.0)
+        if not self.fixed:
+            return costs
+        # Nothing that the network says makes it hold; and nothing is taught, where a finite cost would teach what is left out.
+        return torch.where(logarithms < 0.5 * ABSENT, torch.inf, costs)
 
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         return values, values
@@ -99,7 +104,9 @@ class Binder:
 
     def refuse_non_finite(self, costs: Tensor, values: Any, limit: float = math.inf) -> None:
         """Raise an error that names the rule whose cost is not finite."""
-        found = describe_cost(self.names, costs, limit)[2]
+        sample, rule, found = describe_cost(self.names, costs, limit)
+        if costs[sample, rule].item() == math.inf:
+            raise NonFiniteError(f"{found}: {NOTHING_LEFT}. Nothing was changed.")
         raise NonFiniteError(f"{found}; look for infinite logits or a diverged network. Nothing was changed.")
 
 
@@ -122,7 +129,7 @@ def _count(rules: tuple[tuple[str, Formula], ...], method: CountingMethod) -> tu
             )
     network = from_sdd(roots, vocabulary.count)
     circuit = Circuit(network)
-    divided = factor_out(network, 4 * circuit.elements + 1000)
+    divided = factor_out(network, 4 * circuit.elements + 1000, vocabulary.fixed)
     if divided is not None:
         other = Circuit(divided)
         # Dividing costs some digits where weights are extreme, so it must pay.
