@@ -22,7 +22,7 @@ from dualogic.formula.shape import Ragged, max_shape
 from dualogic.numerics import negative_log
 
 ABSENT = -1e30
-"""The logarithm of what cannot be: so far below that of every probability that an entry which a mask leaves out is never taught."""
+"""The logarithm of what cannot be: so far below that of every probability that what a mask leaves out is never taught."""
 
 FIXED = ("mask", "axis")
 

@@ -197,8 +197,8 @@ class SteppingModule(CheckedModule):
             sample = int(moves.amax(1).nan_to_num(torch.inf).argmax())
             raise NonFiniteError(
                 f"the dual variables of the sample at position {sample} would move by {moves[sample].amax().item():.4g}, past "
-                f"what can be stored; give the method a smaller step (and look at its schedule), or divide the terms of the rules "
-                f"by a scale. No dual variable was changed."
+                f"what can be stored; give the method a smaller step (and look at its schedule), or divide the terms of the "
+                f"rules by a scale. No dual variable was changed."
             )
         sample, _, found = describe_cost(self._program.plan.names, costs, limit)
         if rows is not None and not bool((rows[min(sample, rows.shape[0] - 1)] < torch.inf).all()):
