@@ -20,6 +20,8 @@ class UpdateRule:
     stored: str
     shrinks = False
     """A step is proportional to the weight that moves, so that it shrinks with the number of operands."""
+    rests = True
+    """Where there is no slope there is no move, to the bit."""
 
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         """Weights ``(batch, k, *rest)`` that sum to 1 over the operands that exist."""
@@ -94,6 +96,7 @@ class ProjectedStep(UpdateRule):
 
     name = "projected"
     stored = "differences from equal weights"
+    rests = False
 
     def weights(self, columns: Tensor, mask: Tensor | None) -> Tensor:
         return numerics.project_to_simplex(columns + self._equal(columns, mask), 1, mask)

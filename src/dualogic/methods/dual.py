@@ -134,7 +134,7 @@ class DualProgram(DistributionalProgram):
         self.stored = self.rule.stored
         plain = method.rule != "projected" and method.delta in ("mean", "square") and not method.warmup
         plain = plain and method.schedule is None and not method.loss_first and self.spreads is None
-        self.manner = Manner(method.local, method.forget, method.share)
+        self.manner = Manner(method.local, method.forget, method.share, self.plan.masked)
         self.two_levels = find_two_levels(self.plan) if plain else None
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:

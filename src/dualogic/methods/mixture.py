@@ -84,11 +84,13 @@ class Manner:
             two. Where entries share something, the mean over them takes the place of the sum.
         forget: the share of what is stored that is taken back before a step.
         share: of the weights, divided equally among the operands after a step.
+        masked: some connectives do not exist for some samples; theirs stay as they are.
     """
 
     local: bool = False
     forget: float = 0.0
     share: float = 0.0
+    masked: bool = False
 
 
 GRADIENT = Manner()
@@ -159,6 +161,7 @@ def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_em
     result = seen.result.unsqueeze(1)
     centred = seen.values - result if level.operation == "&" else result - seen.values
     slope, mask, weights = slope.unsqueeze(1), seen.mask, seen.weights
+    reached = slope != 0 if manner.masked and (manner.forget or manner.share or not rule.rests) else None
     if mask is not None:
         centred = centred.masked_fill(~mask, 0.0)
     if can_be_empty:
@@ -169,6 +172,8 @@ def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_em
         axes = tuple(2 + position for position in level.shared)
         centred = (slope * centred).mean(axes, keepdim=True) if local else (slope * centred).sum(axes, keepdim=True)
         slope = torch.ones_like(centred[:, :1])
+        for axis in axes if reached is not None else ():
+            reached = reached.any(axis, keepdim=True)  # type: ignore[union-attr]
         mask = _shared_mask(level, mask)
         weights = rule.weights(seen.columns, mask)
     if local and rule.shrinks and weights.shape[1] != 2:
@@ -180,6 +185,8 @@ def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_em
         if manner.share:
             moved = rule.share(moved, manner.share, mask)
         move = moved - seen.columns if mask is None else (moved - seen.columns).masked_fill(~mask, 0.0)
+    if reached is not None:
+        move = torch.where(reached, move, 0.0)
     return level.unfit(move, seen.extent, 0.0) if level.ragged else move
 
 
