@@ -12,6 +12,9 @@ from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.shape import as_int, format_shape
 
 
+SMALLEST, LARGEST = 1e-12, 1e12
+
+
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Refuse an option outside of its choices."""
     if value not in choices:
@@ -24,6 +27,20 @@ def as_number(value: Any, what: str) -> float:
         with contextlib.suppress(TypeError, ValueError, RuntimeError):
             return float(value)
     raise OptionError(f"{what} must be a number; got {value!r} of type {type(value).__name__}")
+
+
+def check_size(value: float, what: str) -> None:
+    """Refuse a finite number so large or so small that float32, in which losses are computed, has no square of it.
+
+    Example:
+        >>> check_size(0.0, "step")
+        >>> check_size(1e38, "step")
+        Traceback (most recent call last):
+        ...
+        dualogic.errors.OptionError: step must be 0 or between 1e-12 and 1e+12 in size; got 1e+38
+    """
+    if math.isfinite(value) and value and not SMALLEST <= abs(value) <= LARGEST:
+        raise OptionError(f"{what} must be 0 or between {SMALLEST:g} and {LARGEST:g} in size; got {value!r}")
 
 
 def shorten(text: str, limit: int = 120) -> str:
@@ -86,4 +103,5 @@ def check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
     for name, value in weights.items():
         if not (math.isfinite(value) and value >= 0):
             raise OptionError(f"the weight of rule {name!r} must be a finite number of at least 0; got {value!r}")
+        check_size(value, f"the weight of rule {name!r}")
     return weights

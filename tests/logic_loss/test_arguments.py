@@ -33,6 +33,29 @@ def test_a_weight_that_is_no_number(weight, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: dl.methods.Dual(step=1e38), r"step of dl.methods.Dual must be 0 or between 1e-12 and 1e\+12 in size; got 1e\+38"),
+        (lambda: dl.methods.Dual(floor=math.inf), "0 < floor <= ceiling, and a finite floor; got floor=inf"),
+        (lambda: dl.methods.Uniform(floor=1e30), r"floor of dl.methods.Uniform must be 0 or between"),
+        (lambda: dl.methods.Hard(floor=1e-30), r"floor of dl.methods.Hard must be 0 or between .* got 1e-30"),
+        (lambda: dl.methods.Dual(spread=1e20), r"a spread must be 0 or between .* got 1e\+20"),
+        (lambda: dl.methods.Dual(spread={"rule": 1e20}), r"a spread must be 0 or between .* got 1e\+20"),
+        (lambda: dl.LogicLoss(RULE, weight=1e300), r"the weight of rule 'rule' must be 0 or between .* got 1e\+300"),
+        (lambda: dl.LogicLoss(RULE, weight={"rule": 1e-300}), r"the weight of rule 'rule' must be 0 or between .* got 1e-300"),
+        (lambda: dl.methods.DL2(weight=1e300), r"weight of dl.methods.DL2 must be 0 or between"),
+        (lambda: dl.methods.PD2(rate=1e300), r"rate of dl.methods.PD2 must be 0 or between"),
+        (lambda: dl.methods.Product(scale=1e-300), r"scale of dl.methods.Product must be 0 or between"),
+        (lambda: dl.Amortised(3, rate=1e38), r"rate must be 0 or between 1e-12 and 1e\+12 in size; got 1e\+38"),
+    ],
+    ids=range(12),
+)
+def test_an_option_past_what_the_loss_can_compute_with(make, message):
+    with pytest.raises(dl.errors.OptionError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
         (lambda: dl.methods.Dual(step="a"), r"step of dl.methods.Dual must be a number; got 'a'"),
         (lambda: dl.methods.Dual(step=math.inf), "at least 0 and finite; got inf"),
         (lambda: dl.methods.Dual(floor="a"), r"floor of dl.methods.Dual must be a number"),

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
+from dualogic.arguments import check_size
 from dualogic.duals.memory import Memory
 from dualogic.duals.table import Apply, DualTable, Update
 from dualogic.errors import OptionError, SampleIndexError, StateError
@@ -47,6 +48,7 @@ class Amortised:
                 raise OptionError(f"features and the sizes in hidden must be numbers of at least 1; got {size!r}")
         if not (math.isfinite(self.rate) and self.rate > 0):
             raise OptionError(f"rate must be a finite number above 0; got {self.rate!r}")
+        check_size(self.rate, "rate")
 
 
 class AmortisedTable(DualTable):

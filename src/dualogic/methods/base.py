@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from dualogic.arguments import as_number, check_choice
+from dualogic.arguments import as_number, check_choice, check_size
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.compile.plan import Plan, compile_rules
@@ -96,7 +96,8 @@ class Method(abc.ABC):
             if kind.startswith("int") and not optional and as_int(value) is None:
                 raise OptionError(f"{field.name} of dl.methods.{type(self).__name__} must be a whole number; got {value!r}")
             if kind.startswith("float") and not optional:
-                as_number(value, f"{field.name} of dl.methods.{type(self).__name__}")
+                what = f"{field.name} of dl.methods.{type(self).__name__}"
+                check_size(as_number(value, what), what)
 
     @abc.abstractmethod
     def program(self, rules: Mapping[str, Formula]) -> Program:

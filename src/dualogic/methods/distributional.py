@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dualogic import fused, numerics
-from dualogic.arguments import as_number, check_choice
+from dualogic.arguments import as_number, check_choice, check_size
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.constants import Constants
 from dualogic.errors import OptionError, SymbolError
@@ -55,8 +55,8 @@ class DistributionalMethod(Method):
         super().__post_init__()
         check_choice("class_cost", self.class_cost, CLASS_COSTS)
         check_choice("delta", self.delta, (*DELTA_RULES, RELEASED))
-        if not 0 < self.floor <= self.ceiling:
-            raise OptionError(f"delta needs 0 < floor <= ceiling; got floor={self.floor!r}, ceiling={self.ceiling!r}")
+        if not 0 < self.floor <= self.ceiling or not math.isfinite(self.floor):
+            raise OptionError(f"delta needs 0 < floor <= ceiling, and a finite floor; got floor={self.floor!r}, ceiling={self.ceiling!r}")
         if self.epoch is not None and self.epoch < 1:
             raise OptionError(f"epoch counts samples and must be at least 1; got {self.epoch!r}")
         as_share(self.evidence, f"evidence of dl.methods.{type(self).__name__}")
@@ -68,6 +68,7 @@ class DistributionalMethod(Method):
                     f"a spread must be a finite number of at least 0, and at most the ceiling of delta ({self.ceiling!r}), which "
                     f"stays at or above it; got {value!r}{f' for rule {name!r}' if name else ''}"
                 )
+            check_size(number, "a spread")
         if isinstance(self.spread, Mapping):
             object.__setattr__(self, "spread", named)  # a copy, so that the options stay as they were checked
 
