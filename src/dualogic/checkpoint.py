@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,15 +24,23 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """What changes from call to call and is not saved; kept apart because setting attributes of a module is slow."""
+    """What changes from call to call and is not saved; kept apart because setting attributes of a module is slow.
+
+    Whoever reads or changes the stored state holds ``lock``: a step reads rows, moves them and writes them back, and a step of
+    another thread in between would be lost.
+    """
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()
         self.frozen = 0
         self.validated = False
         self.told = False
         self.pending: tuple[Update | None, State] | None = None
         self.last: dict[str, Tensor] = {}
         self.selected: Tensor | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, ()
 
 
 class KeptModule(nn.Module):
@@ -74,8 +83,9 @@ class KeptModule(nn.Module):
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        for name, value in {**self._table.state(), **self._state}.items():
-            destination[prefix + name] = value
+        with self._run.lock:
+            for name, value in {**self._table.state(), **self._state}.items():
+                destination[prefix + name] = value
 
     def __getattr__(self, name: str) -> Any:
         # torch.distributed.checkpoint looks every key of a state_dict up as an attribute.
@@ -100,6 +110,19 @@ class KeptModule(nn.Module):
         """Checked in ``_load_from_state_dict``, before anything is written."""
 
     def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        with self._run.lock:
+            self._load(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+
+    def _load(
         self,
         state_dict: dict[str, Any],
         prefix: str,

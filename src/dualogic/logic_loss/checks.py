@@ -74,7 +74,7 @@ class CheckedModule(KeptModule):
                 f"({', '.join(map(repr, rest)) or 'none'}) require a gradient and were not detached or made under no_grad; or "
                 f"let the rule teach its antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
                 ShortcutWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def check(self) -> None:

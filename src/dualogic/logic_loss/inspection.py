@@ -49,7 +49,7 @@ class ReadableModule(CheckedModule):
                 raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
             check = functools.partial(self._check_index, index, _count(index), at_once=True)
             index = self._peers.agree(check) if self._peers is not None and self._table.collective else check()
-        with torch.no_grad():
+        with torch.no_grad(), self._run.lock:
             return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))  # type: ignore[arg-type]
 
     def statistics(self) -> dict[str, dict[str, Tensor]]:

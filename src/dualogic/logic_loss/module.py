@@ -61,6 +61,9 @@ class LogicLoss(SteppingModule, ReadableModule):
     without gradients nothing is exchanged, and means are over the process's own part; but rows of a sharded table, in
     ``forward`` with an index and in :meth:`weights`, are fetched by all processes together.
 
+    Several threads may call one loss: their calls follow one another, so that no step is lost. Calls that ``torch.compile`` has
+    compiled do not wait for each other; make them from one thread.
+
     Example:
         >>> import dualogic as dl, torch
         >>> f, g = dl.categorical("f", 10, input="logits"), dl.categorical("g", 10, input="logits")
@@ -135,6 +138,12 @@ class LogicLoss(SteppingModule, ReadableModule):
         Returns:
             A scalar, or ``(batch,)`` with ``reduction="none"``; differentiable with respect to the tensors.
         """
+        if torch.compiler.is_compiling():
+            return self._compute(index, where, tensors)
+        with self._run.lock:
+            return self._compute(index, where, tensors)
+
+    def _compute(self, index: Tensor | None, where: Tensor | None, tensors: dict[str, Tensor]) -> Tensor:
         optimal = index is None and not self.training and not self._table.shared
         learning = self.training and torch.is_grad_enabled()
         peers = self._peers if learning else None
@@ -177,7 +186,9 @@ class LogicLoss(SteppingModule, ReadableModule):
             index: the next batch's training samples, ``(batch,)``; on the CPU, as a data loader gives it.
         """
         if self._program.width and not self._table.shared:
-            self._table.prefetch(self._table.check_index(index, len(index), at_once=False))
+            checked = self._table.check_index(index, len(index), at_once=False)
+            with self._run.lock:
+                self._table.prefetch(checked)
 
     def extend(self, num_samples: int) -> LogicLoss:
         """Make room for more training samples; what was learned stays, and new samples start at equal weights.
@@ -206,7 +217,7 @@ class LogicLoss(SteppingModule, ReadableModule):
             )
         if count == self.num_samples:
             return self
-        with outside_inference(), torch.no_grad():
+        with self._run.lock, outside_inference(), torch.no_grad():
             self._table.extend_(count)
         self.num_samples = self._guard.samples = count
         self._compile()  # an epoch may be as long as the table
@@ -215,11 +226,12 @@ class LogicLoss(SteppingModule, ReadableModule):
 
     def reset_(self) -> LogicLoss:
         """Forget everything learned: equal weights, initial ``delta``, no steps."""
-        self._table.reset_()
-        for name, value in self._program.initial_state(self._state["delta"].dtype).items():
-            self._state[name].copy_(value)
-        self._run.pending = None
-        self._run.last = {}
+        with self._run.lock:
+            self._table.reset_()
+            for name, value in self._program.initial_state(self._state["delta"].dtype).items():
+                self._state[name].copy_(value)
+            self._run.pending = None
+            self._run.last = {}
         return self
 
 

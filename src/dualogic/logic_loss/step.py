@@ -32,18 +32,21 @@ class SteppingModule(CheckedModule):
         """
         if self.update != "manual":
             raise StateError('step() belongs to LogicLoss(..., update="manual"); this loss updates itself in forward')
-        if self._run.pending is None:
-            raise StateError("step() has nothing to apply: call forward in training mode, with gradients enabled, first")
-        self._commit()
+        with self._run.lock:
+            if self._run.pending is None:
+                raise StateError("step() has nothing to apply: call forward in training mode, with gradients enabled, first")
+            self._commit()
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[Self]:
         """Suspend updates, as in ``with logic.frozen(): ...``; the stored duals are used."""
-        self._run.frozen += 1
+        with self._run.lock:
+            self._run.frozen += 1
         try:
             yield self
         finally:
-            self._run.frozen -= 1
+            with self._run.lock:
+                self._run.frozen -= 1
 
     def _evaluate(
         self,

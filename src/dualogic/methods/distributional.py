@@ -56,7 +56,9 @@ class DistributionalMethod(Method):
         check_choice("class_cost", self.class_cost, CLASS_COSTS)
         check_choice("delta", self.delta, (*DELTA_RULES, RELEASED))
         if not 0 < self.floor <= self.ceiling or not math.isfinite(self.floor):
-            raise OptionError(f"delta needs 0 < floor <= ceiling, and a finite floor; got floor={self.floor!r}, ceiling={self.ceiling!r}")
+            raise OptionError(
+                f"delta needs 0 < floor <= ceiling, and a finite floor; got floor={self.floor!r}, ceiling={self.ceiling!r}"
+            )
         if self.epoch is not None and self.epoch < 1:
             raise OptionError(f"epoch counts samples and must be at least 1; got {self.epoch!r}")
         as_share(self.evidence, f"evidence of dl.methods.{type(self).__name__}")
