@@ -11,7 +11,6 @@ from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SymbolErr
 from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.shape import as_int, format_shape
 
-
 SMALLEST, LARGEST = 1e-12, 1e12
 
 

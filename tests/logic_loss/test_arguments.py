@@ -35,7 +35,7 @@ def test_a_weight_that_is_no_number(weight, message):
     [
         (
             lambda: dl.methods.Dual(step=1e38),
-            r"step of dl.methods.Dual must be 0 or between 1e-12 and 1e\+12 in size; got 1e\+38",
+            r"step of dl.methods.Dual must be 0 or between 1e-12 and 1e\+12 in size",
         ),
         (lambda: dl.methods.Dual(floor=math.inf), "0 < floor <= ceiling, and a finite floor; got floor=inf"),
         (lambda: dl.methods.Uniform(floor=1e30), r"floor of dl.methods.Uniform must be 0 or between"),

@@ -100,10 +100,13 @@ def test_what_holds_a_lock_can_still_be_copied():
 
 
 def test_a_function_in_a_rule_may_call_the_loss_itself():
+    seen = []
+
     def look(x):
-        logic.weights(torch.tensor([0]))
+        seen.append(logic.weights(torch.tensor([0])))
         return x
 
-    logic = dl.LogicLoss((dl.apply(look, X, name="look") <= 0) | (Y <= 0), 2)
+    logic = dl.LogicLoss((dl.apply(look, X, name="look", shape=()) <= 0) | (Y <= 0), 2)
     visit(logic, 1, steps=1)
+    assert len(seen) == 1
     assert logic.state_dict()["steps"] == 1
