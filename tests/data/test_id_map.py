@@ -122,3 +122,15 @@ def test_wrong_arguments():
         IdMap(logic=dl.LogicLoss(RULE))
     with pytest.raises(dl.errors.StateError, match="room for 3 ids and this one for 4"):
         IdMap(4).load_state_dict(IdMap(3).state_dict())
+
+
+@pytest.mark.parametrize("state", [{"ids": ["a", "a"], "num_samples": 9}, {"ids": ["a", "b"], "num_samples": 1}], ids=str)
+def test_a_damaged_map_is_refused_and_changes_nothing(state):
+    logic = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("y") <= 0), 3)
+    ids = IdMap(logic=logic)
+    ids(["c"])
+    before = ids.state_dict()
+    with pytest.raises(dl.errors.StateError, match=r"the saved id map is damaged: it has 2 ids"):
+        ids.load_state_dict(state)
+    assert ids.state_dict() == before
+    assert logic.num_samples == 3

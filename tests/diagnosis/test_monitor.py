@@ -254,6 +254,17 @@ def test_a_resumed_monitor_goes_on_as_if_it_had_not_stopped(tmp_path):
         other.load_state_dict(first.state_dict())
 
 
+@pytest.mark.parametrize("part", ["calls", "turn", "window", "streaks", "active", "history"])
+def test_a_state_without_a_part_is_refused_and_changes_nothing(part):
+    first, second = (dl.Monitor(dl.LogicLoss(RULE, num_samples=200, method="hard"), warn=False) for _ in range(2))
+    look_at(first, 0.3, 0.0, 11)
+    state, before = first.state_dict(), second.state_dict()
+    del state[part]
+    with pytest.raises(dl.errors.StateError, match=f"Monitor.state_dict.. gives: KeyError: '{part}'. Nothing was changed"):
+        second.load_state_dict(state)
+    assert second.state_dict() == before
+
+
 def test_copies_of_a_loss_are_not_watched():
     logic = dl.LogicLoss(EITHER, num_samples=4)
     monitor = dl.Monitor(logic, every=1)

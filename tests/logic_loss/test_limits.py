@@ -73,8 +73,10 @@ def test_a_schedule_that_is_not_finite_moves_nothing(value):
     assert_sound(logic, before)
 
 
-def test_a_cost_that_had_no_weight_before_the_step_is_seen_after_it():
-    logic = dl.LogicLoss((X <= 0) & (Y <= 0), 1, method=dl.methods.Dual(delta="square", rule="exponentiated"))
+@pytest.mark.parametrize("update", ["forward", "manual"])
+def test_a_cost_that_had_no_weight_before_the_step_is_seen_after_it(update):
+    method = dl.methods.Dual(delta="square", rule="exponentiated")
+    logic = dl.LogicLoss((X <= 0) & (Y <= 0), 1, method=method, update=update)
     logic.load_state_dict({**logic.state_dict(), "table": torch.tensor([[0.0, 69.0]])})  # x has a weight of 1e-30
     before = state_of(logic)
     with pytest.raises(REFUSED, match=r"the cost of rule 'rule' is 9\.9\d*e\+24, not below .* because of x <= 0"):

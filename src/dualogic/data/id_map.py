@@ -137,9 +137,14 @@ class IdMap:
         """Take over saved rows; a growing table gets the room that it had.
 
         Raises:
-            StateError: if there are more ids than room.
+            StateError: if there are more ids than room, or one occurs twice; nothing is changed.
         """
         ids = as_ids(state["ids"])
+        if len(set(ids)) < len(ids) or len(ids) > state["num_samples"]:
+            raise StateError(
+                f"the saved id map is damaged: it has {len(ids)} ids, {len(set(ids))} of them different, and room for "
+                f"{state['num_samples']}; load another checkpoint. Nothing was changed"
+            )
         if self._logic is not None:
             if state["num_samples"] > self.num_samples:
                 self._logic.extend(state["num_samples"])

@@ -285,13 +285,19 @@ class Monitor:
         rules = {name: str(formula) for name, formula in self.logic.rules.items()}
         if state["rules"] != rules:
             raise StateError(f"the state of a monitor is of other rules: {state['rules']}; this one watches {rules}")
+        try:
+            # All of it is read before any of it is taken over.
+            calls, turn, streaks = state["calls"], state["turn"], dict(state["streaks"])
+            alarms = [Alarm(**each) for each in state["active"]]
+            history = deque(state["history"], maxlen=HISTORY)
+            self._window.load_state_dict(state["window"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(
+                f"this is not what Monitor.state_dict() gives: {type(error).__name__}: {error}. Nothing was changed"
+            ) from error
         self._travelling.clear()
-        self._calls, self._turn = state["calls"], state["turn"]
-        self._window.load_state_dict(state["window"])
-        self._streaks = dict(state["streaks"])
-        alarms = [Alarm(**each) for each in state["active"]]
+        self._calls, self._turn, self._streaks, self._history = calls, turn, streaks, history
         self._active = {(alarm.kind, alarm.path): alarm for alarm in alarms}
-        self._history = deque(state["history"], maxlen=HISTORY)
 
     def remove(self) -> None:
         """Stop watching; what was found stays."""

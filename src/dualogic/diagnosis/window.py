@@ -78,6 +78,7 @@ class Window:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state_dict` gave."""
-        for name in vars(self):
-            value = state[name]
+        # All of it is read before any of it is taken over.
+        found = {name: state[name] for name in vars(self)}
+        for name, value in found.items():
             setattr(self, name, dict(value) if isinstance(value, Mapping) else value)

@@ -79,9 +79,6 @@ class SteppingModule(CheckedModule):
             losses, costs = selection.only(losses), selection.only(costs)
         if update is None:
             finite = self._find_finite(costs, values, at_once, self.training and torch.is_grad_enabled(), updating, rows)
-        elif at_once and self._peers is None:
-            # Weights that have moved may be on a cost that they left out before.
-            self._find_finite(costs, values, at_once, True, True, rows)
         if updating:
             seen = costs.detach()
             if update is not None and self.update == "manual" and not self._program.loss_first:
@@ -90,6 +87,9 @@ class SteppingModule(CheckedModule):
                     seen = self._program.losses(update.local, state, values)[1]
             if selection is not None:
                 seen, finite = selection.only(seen), selection.among(finite)
+            if update is not None and at_once and self._peers is None:
+                # Weights that have moved may be on a cost that they left out before.
+                self._find_finite(seen, values, at_once, True, True, rows)
             if self._peers is not None:
                 seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
                 if finite is None and update is not None:
