@@ -1,4 +1,4 @@
-"""Triton's language on a CPU, one program after another: enough to run the kernels' arithmetic where there is no compiler for it."""
+"""Triton's language on a CPU, one program after another: enough for the kernels' arithmetic where there is no compiler for it."""
 
 import contextlib
 import itertools

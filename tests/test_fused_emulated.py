@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-from emulated_triton import emulated
 
 import dualogic as dl
 from dualogic import fused
 from dualogic.duals.table import average_selected
+from emulated_triton import emulated
 
 pytestmark = pytest.mark.skipif(fused.triton is not None, reason="with Triton the kernels themselves are tested")
 
