@@ -38,6 +38,7 @@ class Run:
         self.pending: tuple[Update | None, State] | None = None
         self.last: dict[str, Tensor] = {}
         self.selected: Tensor | None = None
+        self.limits: dict[tuple[torch.dtype, bool], tuple[float, float]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Run, ()

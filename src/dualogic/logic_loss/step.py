@@ -87,8 +87,9 @@ class SteppingModule(CheckedModule):
                     seen = self._program.losses(update.local, state, values)[1]
             if selection is not None:
                 seen, finite = selection.only(seen), selection.among(finite)
-            if update is not None and at_once and self._peers is None:
-                # Weights that have moved may be on a cost that they left out before.
+            # Weights that have moved may be on a cost that they left out before.
+            alone = update is not None and at_once and self._peers is None
+            if alone and not seen.sum().item() < self._limits(seen.dtype, stored=True)[0]:
                 self._find_finite(seen, values, at_once, True, True, rows)
             if self._peers is not None:
                 seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
@@ -161,9 +162,14 @@ class SteppingModule(CheckedModule):
 
     def _limits(self, dtype: torch.dtype, stored: bool) -> tuple[float, float]:
         """What costs and moves of a type must stay below; if they are to be stored, for the type of what is stored too."""
-        if stored:
-            dtype = numerics.narrower(dtype, self._state["delta"].dtype)
-        return self._program.largest_cost(dtype), numerics.largest_move(dtype)
+        compiling = torch.compiler.is_compiling()  # then they are constants, and a memory of them would compile once more
+        found = None if compiling else self._run.limits.get((dtype, stored))
+        if found is None:
+            narrow = numerics.narrower(dtype, self._state["delta"].dtype) if stored else dtype
+            found = (self._program.largest_cost(narrow), numerics.largest_move(narrow))
+            if not compiling:
+                self._run.limits[dtype, stored] = found
+        return found
 
     def _find_finite(
         self,
