@@ -17,8 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse and execute; the exit status."""
     parser = argparse.ArgumentParser("python -m dualogic.experiments.everyday", description="Everyday problems, every method.")
     add = parser.add_argument
-    add("--problems", nargs="+", default=list(PROBLEMS), metavar="PROBLEM", help=f"of {', '.join(PROBLEMS)}; all by default")
-    add("--methods", nargs="+", default=list(METHODS), metavar="METHOD", help=f"of {', '.join(METHODS)}, or as dual:share=0.02")
+    add("--problems", nargs="+", default=[], metavar="PROBLEM", help=f"of {', '.join(PROBLEMS)}; all by default")
+    add("--methods", nargs="+", default=[], metavar="METHOD", help=f"of {', '.join(METHODS)}, or as dual:share=0.02")
     add("--weights", nargs="+", type=float, default=[1.0], metavar="WEIGHT", help="of the loss of the rules")
     add("--seeds", nargs="+", default=["0-7"], metavar="SEED", help="numbers and ranges, as in 0-7 or 20 21")
     add("--jobs", type=int, default=1, help="runs at a time")
@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--table", action="store_true", help="only print what the folder holds")
     add("--again", action="store_true", help="make runs anew that the folder has")
     add("--commit", help="to note with the runs; asked of git by default")
+    add("--pages", nargs="+", type=Path, default=[], metavar="FILE", help="pages whose tables are made anew from what is shown")
     try:
         return execute(Request(**vars(parser.parse_args(arguments))), lambda line: print(line, flush=True))  # noqa: T201
     except DualogicError as error:

@@ -114,18 +114,20 @@ def make_short_table(runs: Sequence[Run]) -> str:
     return "\n".join(lines) if len(lines) > 2 else NO_RUNS
 
 
-def make_table(runs: Sequence[Run]) -> str:
-    """The short table, then the tables of all problems that have runs."""
+def make_problem_tables(runs: Sequence[Run]) -> str:
+    """The tables of all problems that have runs, each under its name."""
     present = {run.problem for run in runs}
-    if not present:
-        return NO_RUNS
-    parts = [make_short_table(runs)]
-    for problem in PROBLEMS.values():
-        if problem.name in present:
-            parts.append(
-                f"### {problem.name}\n\n{problem.about[0].upper()}{problem.about[1:]}.\n\n{make_problem_table(problem, runs)}"
-            )
-    return "\n\n".join(parts)
+    parts = [
+        f"### {problem.name}\n\n{problem.about[0].upper()}{problem.about[1:]}.\n\n{make_problem_table(problem, runs)}"
+        for problem in PROBLEMS.values()
+        if problem.name in present
+    ]
+    return "\n\n".join(parts) or NO_RUNS
+
+
+def make_tables(runs: Sequence[Run]) -> str:
+    """The short table, then those of the problems."""
+    return f"{make_short_table(runs)}\n\n{make_problem_tables(runs)}" if runs else NO_RUNS
 
 
 def _describe_failure(row: Row) -> str:
