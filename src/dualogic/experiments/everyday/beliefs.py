@@ -144,6 +144,6 @@ PROBLEM = Problem(
     primary="f1",
     title="F1",
     run=run,
-    small={"epochs": 2},
+    small={"epochs": 20},
     tuned=True,
 )

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 
 import dualogic as dl
-from dualogic.experiments.everyday.data import load
+from dualogic.experiments.everyday.data import load_images
 from dualogic.experiments.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, take_step
 
 DIGITS = 10
@@ -20,13 +20,6 @@ LABELS_PER_DIGIT = 10
 
 is_digit = dl.boolean("is_digit", DIGITS, input="logits")
 RULE = dl.ExactlyOne(*(is_digit[digit] for digit in range(DIGITS)))
-
-
-def load_digits() -> tuple[Tensor, Tensor]:
-    """All images ``(1797, 64)`` in [0, 1], and their classes ``(1797,)``."""
-    arrays = load("digits")
-    images = torch.tensor(arrays["images"], dtype=torch.float32).flatten(1) / 16
-    return images, torch.tensor(arrays["labels"], dtype=torch.long)
 
 
 def divide(labels: Tensor, pool: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -40,9 +33,9 @@ def divide(labels: Tensor, pool: int, seed: int) -> tuple[Tensor, Tensor, Tensor
 
 def run(make_loss: LossFactory, seed: int, pool: int = 1000, epochs: int = 40) -> Metrics:
     """Train a network with ten yes-or-no outputs."""
-    images, labels = load_digits()
+    images, labels = load_images()
     labelled, seen, tested = divide(labels, pool, seed)
-    network = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, DIGITS))
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, DIGITS))
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     logic = make_loss(RULE, pool)
     answers = one_hot(labels[labelled], DIGITS).float()

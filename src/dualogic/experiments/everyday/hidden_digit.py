@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import dualogic as dl
-from dualogic.experiments.everyday.data import load
+from dualogic.experiments.everyday.data import load_images
 from dualogic.experiments.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, take_step
 
 DIGITS = 10
@@ -24,13 +24,6 @@ BATCH = 64
 
 upright = dl.categorical("upright", DIGITS, input="logits")
 turned = dl.categorical("turned", DIGITS, input="logits")
-
-
-def load_images() -> tuple[Tensor, Tensor]:
-    """All images ``(1797, 1, 8, 8)`` in [0, 1], and their digits ``(1797,)``."""
-    arrays = load("digits")
-    images = torch.tensor(arrays["images"], dtype=torch.float32).unsqueeze(1) / 16
-    return images, torch.tensor(arrays["labels"], dtype=torch.long)
 
 
 def divide(digits: Tensor, seed: int) -> tuple[Tensor, Tensor]:

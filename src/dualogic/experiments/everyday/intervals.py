@@ -29,7 +29,9 @@ def student_t(freedom: int) -> float:
     if freedom <= len(_T):
         return _T[freedom - 1]
     z = _NORMAL
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    first, second = z**3 + z, 5 * z**5 + 16 * z**3 + 3 * z
+    third = 3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z
+    return z + first / (4 * freedom) + second / (96 * freedom**2) + third / (384 * freedom**3)
 
 
 @dataclasses.dataclass(frozen=True)

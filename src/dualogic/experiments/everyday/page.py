@@ -47,7 +47,9 @@ def update_page(page: str, runs: Sequence[Run]) -> str:
         Before.
         <BLANKLINE>
         <!-- everyday -->
+        <BLANKLINE>
         No runs yet.
+        <BLANKLINE>
         <!-- /everyday -->
         <BLANKLINE>
     """
@@ -58,7 +60,8 @@ def update_page(page: str, runs: Sequence[Run]) -> str:
             continue
         if end not in page:
             raise DataError(f"the marker {start.strip()} of the page has no partner; add {end.strip()} on a line of its own")
-        block = f"{start}{make(runs)}{end}"
+        # Blank lines, because a comment right after a table would be taken for a row of it.
+        block = f"{start}\n{make(runs)}\n{end}"
         page = re.sub(f"{re.escape(start)}.*?{re.escape(end)}", lambda _, block=block: block, page, flags=re.DOTALL)  # type: ignore[misc]
         found += 1
     if not found:

@@ -136,7 +136,7 @@ def rmse(said: Tensor, true: Tensor) -> float:
     """The root of the mean squared error.
 
     Example:
-        >>> rmse(torch.tensor([1.0, 5.0]), torch.tensor([1.0, 2.0])) ** 2
-        4.5
+        >>> rmse(torch.tensor([1.0, 5.0]), torch.tensor([4.0, 2.0]))
+        3.0
     """
     return (said - true).double().square().mean().sqrt().item()

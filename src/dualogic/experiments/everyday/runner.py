@@ -57,7 +57,8 @@ def run_missing(
         report: is told about progress, line by line.
 
     Returns:
-        How many runs broke down for a reason that is not theirs; they are not in the store and are tried again next time.
+        How many runs ended with an error that is nobody's result, such as a mistake in the code. They are not kept, nor are those
+        that were skipped because a package is missing; the next call tries them again.
     """
     done = set() if again else store.keys()
     missing = [job for job in jobs if (job.problem, job.setting.method, job.setting.weight, job.seed) not in done]
@@ -69,6 +70,8 @@ def run_missing(
         if isinstance(outcome, Run):
             store.add([dataclasses.replace(outcome, commit=commit)])
             report(f"{what}: {outcome.failure or f'{outcome.seconds:.1f} s'}")
+        elif isinstance(outcome, MissingExtraError):
+            report(f"{what}: skipped: {outcome}")
         else:
             broken += 1
             report(f"{what}: not kept: {type(outcome).__name__}: {outcome}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 
 def load(name: str) -> dict[str, npt.NDArray[Any]]:
@@ -21,6 +22,13 @@ def load(name: str) -> dict[str, npt.NDArray[Any]]:
     """
     with files(__package__).joinpath(f"{name}.npz").open("rb") as file, np.load(file) as archive:
         return {key: archive[key] for key in archive.files}
+
+
+def load_images() -> tuple[torch.Tensor, torch.Tensor]:
+    """The digits: images ``(1797, 1, 8, 8)`` in [0, 1], and what they show ``(1797,)``."""
+    arrays = load("digits")
+    images = torch.tensor(arrays["images"], dtype=torch.float32).unsqueeze(1) / 16
+    return images, torch.tensor(arrays["labels"], dtype=torch.long)
 
 
 def unpack(bits: npt.NDArray[np.uint8], rows: int, columns: int) -> npt.NDArray[np.bool_]:
