@@ -136,5 +136,5 @@ def test_every_method_has_a_setting():
     )
     with pytest.raises(OptionError):
         Setting("dual:step=-1")
-    with pytest.raises(TypeError):
+    with pytest.raises(OptionError, match="stepp"):
         Setting("dual:stepp=1")

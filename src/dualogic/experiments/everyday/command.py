@@ -73,11 +73,8 @@ def execute(request: Request, show: Callable[[str], None]) -> int:
     if not request.table:
         jobs = list_jobs(problems, settings, seeds)
         broken = run_missing(jobs, store, request.jobs, request.commit, request.again, show)
-    runs = [
-        run
-        for run in store.read()
-        if run.problem in problems and run.seed in seeds and Setting(run.method, run.weight) in settings
-    ]
+    wanted = {(setting.method, setting.weight) for setting in settings}
+    runs = [run for run in store.read() if run.problem in problems and run.seed in seeds and (run.method, run.weight) in wanted]
     show(make_tables(runs))
     for page in request.pages:
         page.write_text(update_page(page.read_text(encoding="utf-8"), runs), encoding="utf-8")

@@ -132,11 +132,14 @@ def _run_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Run | Exc
     try:
         with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
             futures = {pool.submit(run_job, job): job for job in jobs}
-            for future in concurrent.futures.as_completed(futures):
-                error = future.exception()
-                if error is not None and not isinstance(error, Exception):
-                    raise error
-                yield futures[future], future.result() if error is None else error
+            try:
+                for future in concurrent.futures.as_completed(futures):
+                    error = future.exception()
+                    if error is not None and not isinstance(error, Exception):
+                        raise error
+                    yield futures[future], future.result() if error is None else error
+            finally:
+                pool.shutdown(cancel_futures=True)  # an interruption must not wait for hundreds of runs
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})

@@ -61,7 +61,12 @@ class Setting:
 
     def make_method(self) -> dl.methods.Method:
         """The method as an object."""
-        return dl.methods.METHODS[self.name](**_read_options(self.method.partition(":")[2]))
+        try:
+            return dl.methods.METHODS[self.name](**_read_options(self.method.partition(":")[2]))
+        except TypeError as error:
+            raise dl.errors.OptionError(
+                f"the options of {self.method!r} must be those of its class in dl.methods; {error}"
+            ) from None
 
     def describe(self) -> str:
         """The method with all its options, as they were when this was run."""
