@@ -40,6 +40,13 @@ def test_the_short_table_has_the_best_other_method():
     assert len(lines) == 4
 
 
+def test_a_method_that_fails_with_some_seeds_is_not_the_best():
+    runs = [make_run("loans", "hard", 0, 1.0), make_run("loans", "pd1", 0, 0.5)]
+    runs += [make_run("loans", "hard", 1, 1.0), make_run("loans", "pd1", 1, 0.0, failure="OptionError: no")]
+    assert "| `pd1` | 0.50 | 90.0 |  |  | 1 of 2 |" in make_problem_table(PROBLEMS["loans"], runs)
+    assert "`hard` 1.00" in make_short_table(runs)
+
+
 def test_all_tables():
     text = make_tables(RUNS)
     assert text.index("### loans") < text.index("### shop")

@@ -25,12 +25,14 @@ class Row:
         setting: the method.
         figures: the primary figure by seed.
         held: how often the rules hold, by seed.
-        failure: why there is no figure, if so.
+        failed: how many seeds have no figure.
+        failure: why, for one of them.
     """
 
     setting: Setting
     figures: Mapping[int, float]
     held: Mapping[int, float]
+    failed: int
     failure: str | None
 
     @property
@@ -53,6 +55,7 @@ def collect(problem: Problem, runs: Sequence[Run]) -> dict[Setting, Row]:
             setting,
             {seed: metrics[problem.primary] for seed, metrics in good.items()},
             {seed: metrics[HELD] for seed, metrics in good.items()},
+            len(found) - len(good),
             next((run.failure for run in found.values() if run.failure is not None), None),
         )
     return rows
@@ -67,8 +70,10 @@ def gain(problem: Problem, row: Row, reference: Row | None) -> Difference | None
 
 
 def best_other(problem: Problem, rows: Mapping[Setting, Row]) -> Row | None:
-    """The best method besides ``dual`` and no rule, by its mean."""
-    others = [row for setting, row in rows.items() if setting.name not in (NO_RULE.name, DUAL.name) and row.figures]
+    """The best method besides ``dual`` and no rule, by its mean; one that fails with some seeds does not count."""
+    others = [
+        row for setting, row in rows.items() if setting.name not in (NO_RULE.name, DUAL.name) and row.figures and not row.failed
+    ]
     if not others:
         return None
     return (min if problem.lower_is_better else max)(others, key=lambda row: row.mean)
@@ -90,7 +95,7 @@ def make_problem_table(problem: Problem, runs: Sequence[Run]) -> str:
             "" if setting == reference else _show_difference(problem, gain(problem, row, rows.get(reference)))
             for reference in (NO_RULE, DUAL)
         )
-        lines.append(_pipes(name, _show_mean(problem, row), _show_held(row), to_no_rule, to_dual, str(len(row.figures))))
+        lines.append(_pipes(name, _show_mean(problem, row), _show_held(row), to_no_rule, to_dual, _show_seeds(row)))
     return "\n".join(lines)
 
 
@@ -135,6 +140,10 @@ def _describe_failure(row: Row) -> str:
     return (
         "refuses such rules" if reason.startswith(("OptionError", "FormulaTypeError", "SizeError")) else reason.partition(":")[0]
     )
+
+
+def _show_seeds(row: Row) -> str:
+    return f"{len(row.figures)} of {len(row.figures) + row.failed}" if row.failed else str(len(row.figures))
 
 
 def _show_mean(problem: Problem, row: Row) -> str:
