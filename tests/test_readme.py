@@ -29,6 +29,17 @@ def test_the_demo_figures_are_those_measured():
     assert block.group(1) == to_markdown(results, "mixed")
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/everyday.md"])
+def test_the_everyday_figures_are_those_measured(page):
+    from dualogic.experiments.everyday.page import update_page
+    from dualogic.experiments.everyday.setting import METHODS
+    from dualogic.experiments.everyday.store import Store
+
+    runs = [run for run in Store(ROOT / "results" / "everyday").read() if run.seed < 8 and run.weight == 1]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert update_page(text, [run for run in runs if run.method in METHODS]) == text
+
+
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)\)", TEXT))
 def test_links_lead_somewhere(target):
     assert (ROOT / target).exists()

@@ -1,0 +1,142 @@
+"""What every problem is made of: a story in one line, a training run, and the figures that it reports."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+import dualogic as dl
+
+Metrics = dict[str, float]
+"""Figures of a run, by name. Shares are in percent."""
+HELD = "held"
+"""The figure that every problem reports: how often its rules hold, in percent."""
+
+
+class LossFactory(Protocol):
+    """Makes the loss of the rules, or ``None`` where a network is trained without them."""
+
+    def __call__(
+        self, rules: dl.Formula | Mapping[str, dl.Formula], num_samples: int | None = None, **options: Any
+    ) -> dl.LogicLoss | None:
+        """The loss.
+
+        Args:
+            rules: a formula, or formulas by name.
+            num_samples: how many samples the rules see; ``None`` where all of them share one row.
+            options: whatever else a user of this problem would tell ``LogicLoss``.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """An everyday problem.
+
+    Attributes:
+        name: of the problem, as on the command line.
+        about: one line on what is learned, and by which rules.
+        primary: the figure by which methods are compared.
+        title: what that figure is called in tables.
+        run: trains a network and measures it: ``run(make_loss, seed, **sizes) -> Metrics``.
+        small: sizes for a quick try.
+        lower_is_better: whether a small primary figure is a good one.
+        tuned: whether the defaults of the library were chosen with this problem in sight.
+    """
+
+    name: str
+    about: str
+    primary: str
+    title: str
+    run: Callable[..., Metrics]
+    small: Mapping[str, int]
+    lower_is_better: bool = False
+    tuned: bool = False
+
+    def __call__(self, make_loss: LossFactory, seed: int, **sizes: int) -> Metrics:
+        """Train once and measure. The global random state is as before afterwards.
+
+        Args:
+            make_loss: see :class:`LossFactory`.
+            seed: of the data, the first weights of the network and the order of the samples.
+            sizes: other sizes than those of the problem, such as :attr:`small`.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.run(make_loss, seed, **sizes)
+
+    @property
+    def decimals(self) -> int:
+        """Of the primary figure in tables: errors are small numbers, shares are percent."""
+        return 2 if self.lower_is_better else 1
+
+
+def batches(count: int, size: int, epochs: int, seed: int) -> Iterator[Tensor]:
+    """Positions of samples, in a new order each epoch; the same for every method.
+
+    Args:
+        count: how many samples there are.
+        size: of a batch; the last of an epoch may be smaller.
+        epochs: how many.
+        seed: of the order.
+
+    Example:
+        >>> sorted(torch.cat(list(batches(5, size=2, epochs=1, seed=0))).tolist())
+        [0, 1, 2, 3, 4]
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(epochs):
+        yield from torch.randperm(count, generator=generator).split(size)
+
+
+def take_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step of training."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def holds(rules: Mapping[str, dl.Formula], **tensors: Tensor) -> Tensor:
+    """Which rule holds on which sample, ``(rules, samples)``.
+
+    Example:
+        >>> x = dl.var("x")
+        >>> holds({"low": x >= 0, "high": x <= 1}, x=torch.tensor([0.5, 2.0])).tolist()
+        [[True, True], [True, False]]
+    """
+    bound: dict[str, Any] = dict(tensors)
+    return torch.stack([rule.satisfied(**{name: bound[name] for name in rule.symbols}) for rule in rules.values()])
+
+
+def percent(truths: Tensor) -> float:
+    """The share of true entries; not a number if there are no entries.
+
+    Example:
+        >>> percent(torch.tensor([True, False, True, True]))
+        75.0
+    """
+    return 100 * truths.double().mean().item()
+
+
+def f1(said: Tensor, true: Tensor) -> float:
+    """The F1 score of yes-or-no answers, in percent, over all entries together.
+
+    Example:
+        >>> f1(torch.tensor([True, True, False, False]), torch.tensor([True, False, False, True]))
+        50.0
+    """
+    both, either = (said & true).sum().item(), said.sum().item() + true.sum().item()
+    return 100 * 2 * both / max(either, 1)
+
+
+def rmse(said: Tensor, true: Tensor) -> float:
+    """The root of the mean squared error.
+
+    Example:
+        >>> rmse(torch.tensor([1.0, 5.0]), torch.tensor([4.0, 2.0]))
+        3.0
+    """
+    return (said - true).double().square().mean().sqrt().item()

@@ -1,0 +1,140 @@
+"""Runs on disk: one JSON file for each problem, with one line for each run."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dualogic.errors import DataError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two commands must not share a folder
+    fcntl = None  # type: ignore[assignment]
+
+Key = tuple[str, str, float, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run that has ended.
+
+    Attributes:
+        problem: its name.
+        method: its name, with the options that were asked for.
+        weight: of the loss of the rules.
+        seed: of the run.
+        metrics: what was measured; empty if the run failed.
+        options: the method with all its options.
+        failure: why there are no figures: the method refuses the rules, or training broke down.
+        seconds: of one core.
+        commit: of the code.
+        date: on which it ended.
+        versions: of Python, torch and numpy.
+    """
+
+    problem: str
+    method: str
+    weight: float
+    seed: int
+    metrics: dict[str, float]
+    options: str = ""
+    failure: str | None = None
+    seconds: float = 0.0
+    commit: str = ""
+    date: str = ""
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """What a store holds once."""
+        return self.problem, self.method, self.weight, self.seed
+
+
+class Store:
+    """A folder of runs. Several commands may write to it at once.
+
+    Args:
+        folder: made when the first run is added.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Store(folder).add([Run("loans", "dual", 1.0, seed=0, metrics={"rmse": 1.5})])
+        ...     Store(folder).read()[0].metrics
+        {'rmse': 1.5}
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def read(self, problem: str | None = None) -> list[Run]:
+        """All runs, or those of one problem."""
+        files = sorted(self.folder.glob("*.json")) if problem is None else [self._file(problem)]
+        return [run for file in files if file.exists() for run in _read(file)]
+
+    def keys(self) -> set[Key]:
+        """Which runs there are."""
+        return {run.key for run in self.read()}
+
+    def add(self, runs: Iterable[Run]) -> None:
+        """Keep runs; one that is there already is replaced. A file is whole or as before, whatever happens."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        new: dict[str, dict[Key, Run]] = {}
+        for run in runs:
+            new.setdefault(run.problem, {})[run.key] = run
+        with self._locked():
+            for problem, found in new.items():
+                merged = {run.key: run for run in self.read(problem)} | found
+                self._write(problem, [merged[key] for key in sorted(merged)])
+
+    def _file(self, problem: str) -> Path:
+        return self.folder / f"{problem}.json"
+
+    def _write(self, problem: str, runs: Iterable[Run]) -> None:
+        lines = ",\n ".join(json.dumps(_to_json(run)) for run in runs)
+        part = self.folder / f".{problem}.{os.getpid()}.part"
+        try:
+            part.write_text(f'{{"runs": [\n {lines}\n]}}\n', encoding="utf-8")
+            part.replace(self._file(problem))
+        finally:
+            part.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        if fcntl is None:
+            yield
+            return
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+
+def _read(file: Path) -> list[Run]:
+    try:
+        rows = json.loads(file.read_text(encoding="utf-8"))["runs"]
+        return [Run(**{**row, "metrics": {name: _number(value) for name, value in row["metrics"].items()}}) for row in rows]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f'{file} must be an object {{"runs": [...]}} of runs, as `dualogic everyday` writes it; got {error}. '
+            "Move the file away, or choose another folder with --out"
+        ) from error
+
+
+def _to_json(run: Run) -> dict[str, Any]:
+    # JSON has no NaN; six digits are more than any table shows.
+    metrics = {name: None if math.isnan(value) else float(f"{value:.6g}") for name, value in run.metrics.items()}
+    return {**dataclasses.asdict(run), "metrics": metrics}
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
