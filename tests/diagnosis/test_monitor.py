@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import dualogic as dl
-from dualogic.diagnosis import alarm, verdict, watch, window
+from dualogic.diagnosis import alarm, verdict, watch, watch_consequent, window
 from dualogic.diagnosis import monitor as module
 
 s = dl.var("s", 4)
@@ -342,6 +342,13 @@ def test_the_page_lists_every_kind_with_its_thresholds():
     assert f"{100 * watch.DENIAL:.0f} %" in off
     assert f"after {watch.LASTING} looks the pull, averaged over the latest {window.LATE}" in off
     assert (watch.STILL, watch.SIGNIFICANT) == (0.25, 4.0)
+    wide = meaning[alarm.TOO_WIDE]
+    assert f"after {watch_consequent.LASTING} looks: at least {100 * watch_consequent.MOSTLY:.0f} %" in wide
+    assert f"{100 * verdict.WIDELY:.0f} % more" in wide
+    wrong = meaning[alarm.CONTRADICTED]
+    assert f"after {watch_consequent.LASTING} looks" in wrong
+    assert f"not {100 * watch_consequent.STUCK:.0f} % fewer than {window.LATE} looks ago" in wrong
+    assert watch_consequent.LARGE == 2.0
     assert f"{watch.VISITS} visits" in meaning[alarm.FROZEN]
     assert f"{100 * verdict.UNIFORM:.1f} %" in meaning[alarm.FROZEN]
     assert f"first {watch.SETTLED} looks" in page
