@@ -34,6 +34,8 @@ SETTLED = 10
 """Looks before anything but a missing gradient is judged."""
 DENIAL = 0.95
 """A rule that spends more of its pull than this on making its antecedent less true teaches nothing else."""
+AGAINST = 0.15
+"""A rule that spends this much of its pull on logarithms of belief against an antecedent that is never true holds it down."""
 STILL = 0.25
 """A late pull of at least this fraction of the one at the start has not faded: the rule still works against something."""
 EXCUSES = (SWITCHED_OFF, NO_GRADIENT, LOCKED_IN, FROZEN)
@@ -109,23 +111,31 @@ def _watch_implication(
         return  # the consequent is given, so a rule that excludes its antecedent does what it should
     holds, violated = antecedent.holds or 0.0, (antecedent.holds or 0.0) - (antecedent.applied or 0.0)
     consequent = (start.operands[1].holds or 0.0, part.operands[1].holds or 0.0)
-    if share is not None and share >= DENIAL and consequent[1] - consequent[0] <= NEVER:
+    before, after = 0.0, 0.0
+    if share is not None:
         before, after = window.ratio(("pull", part.path), 0, 2, start=True) or 0.0, statistics.fmean(window.pulls[part.path])
-        facts = (
-            f"{percent(share)} of the rule's pull makes the antecedent {antecedent.text} less true (true for {percent(holds)} of "
-            f"the {part.counted}), and the consequent {part.operands[1].text} has not gained ({percent(consequent[0])} at the "
-            f"start, {percent(consequent[1])} now)"
-        )
+    lasts = share is not None and window.counts["pull", part.path] >= LASTING and after >= STILL * before > 0
+    gained = consequent[1] - consequent[0] > NEVER
+    facts = (
+        f"the antecedent {antecedent.text} less true (true for {percent(holds)} of the {part.counted}), and the consequent "
+        f"{part.operands[1].text} has {'' if gained else 'not '}gained ({percent(consequent[0])} at the start, "
+        f"{percent(consequent[1])} now)"
+    )
+    still = f"the pull is still {after / before:.2g} times the one at the start, so something else works for it" if lasts else ""
+    if share is not None and share >= DENIAL and not gained:
+        facts = f"{percent(share)} of the rule's pull makes {facts}"
         if violated >= NEVER and violated * part.total >= FEW:
             message = f"{facts}; it is violated on {percent(violated)} and answers by arguing the antecedent away"
             yield make_alarm(SWITCHED_OFF, rule.name, part.path, message)
             return
-        if window.counts["pull", part.path] >= LASTING and after >= STILL * before > 0:
-            message = (
-                f"{facts}; the pull is still {after / before:.2g} times the one at the start, so something else works for it"
-            )
-            yield make_alarm(SWITCHED_OFF, rule.name, part.path, message)
+        if lasts:
+            yield make_alarm(SWITCHED_OFF, rule.name, part.path, f"{facts}; {still}")
             return
+    elif lasts and holds < NEVER and _works_against(window, part.path) >= AGAINST:
+        kind = BOTH_WAYS if gained else SWITCHED_OFF
+        message = f"{percent(_works_against(window, part.path))} of the rule's pull, on logarithms, makes {facts}; {still}"
+        yield make_alarm(kind, rule.name, part.path, message)
+        return
     rate, sums = window.peaks.get(part.path, (0.0, {}))
     peak = assemble_part(diagnosis, part.path, sums)
     if peak is None or not _has_fallen(rate, peak.total, holds, part.total):
@@ -137,6 +147,13 @@ def _watch_implication(
         yield make_alarm(SWITCHED_OFF, rule.name, part.path, f"at its peak and now: {finding.sentence}")
     elif finding.kind == BOTH_WAYS and (share is None or share >= SELDOM):
         yield make_alarm(BOTH_WAYS, rule.name, part.path, f"at its peak and now: {finding.sentence}", INFO)
+
+
+def _works_against(window: Window, path: str) -> float:
+    """The share of a rule's pull that lowers the logarithm of belief in its antecedent."""
+    sums = window.recent["pull", path]
+    both = float(sums[5] + sums[1])
+    return float(sums[5]) / both if both > 0 else 0.0
 
 
 def _has_fallen(before: float, count_before: int, after: float, count_after: int) -> bool:

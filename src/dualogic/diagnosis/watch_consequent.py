@@ -20,6 +20,8 @@ STUCK = 0.05
 """A fraction of broken units that fell by less than this over the latest looks has not fallen."""
 MOSTLY = 0.7
 """A rule that spent at least this fraction of its pull where it asks for nothing is what brought its consequent there."""
+CAME = 0.2
+"""The fraction of the units elsewhere on which the consequent must have come since it was there least."""
 LARGE = 2.0
 """A delta of at least this many times the median of the other rules' is large."""
 
@@ -36,12 +38,15 @@ def watch_elsewhere(rule: RuleReport, part: ConnectiveReport, window: Window, di
     found = part.elsewhere
     assert found is not None
     # By labels it may be wrong there from the start on; without them, that it was there from the start is only mentioned.
-    finding = compare_elsewhere([(lowest, part)], "at its lowest", pulled=True) or judge_elsewhere(part)
+    least = 0.0 if lowest.elsewhere is None else lowest.elsewhere.holds or 0.0
+    finding = judge_elsewhere(part)
+    if finding is None and (found.holds or 0.0) - least >= CAME:
+        finding = compare_elsewhere([(lowest, part)], "at its lowest", pulled=True)
     if finding is not None:
         yield make_alarm(TOO_WIDE, rule.name, part.path, f"{finding.sentence}; {spent}")
     elif not found.labelled and (found.holds or 0.0) > HALF:
-        least = percent(lowest.elsewhere.holds) if lowest.elsewhere is not None else "-"
-        message = f"{describe_elsewhere(part)} holds on {percent(found.holds)} of them, and never on fewer than {least}; {spent}"
+        often, seldom = percent(found.holds), percent(least)
+        message = f"{describe_elsewhere(part)} holds on {often} of them, and never on fewer than {seldom}; {spent}"
         yield make_alarm(TOO_WIDE, rule.name, part.path, message, INFO)
 
 
