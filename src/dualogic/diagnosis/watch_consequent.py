@@ -28,12 +28,13 @@ LARGE = 2.0
 
 def watch_elsewhere(rule: RuleReport, part: ConnectiveReport, window: Window, diagnosis: Diagnosis) -> Iterator[Alarm]:
     """The consequent came where no rule asks for it, and it was this rule that pulled it there."""
-    lowest = assemble_part(diagnosis, part.path, window.troughs[part.path][1]) if part.path in window.troughs else None
-    if window.looks < LASTING or lowest is None:
+    if window.looks < LASTING or part.path not in window.troughs:
         return
     wide, pull = window.whole[("wide", part.path)].tolist() if ("wide", part.path) in window.whole else (0.0, 0.0)
     if not pull or wide < MOSTLY * pull:
         return  # what came, if anything, is what labels or other rules taught
+    lowest = assemble_part(diagnosis, part.path, window.troughs[part.path][1])
+    assert lowest is not None
     spent = f"{percent(wide / pull)} of its pull so far went there, where it asks for nothing"
     found = part.elsewhere
     assert found is not None
