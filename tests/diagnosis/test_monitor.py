@@ -1,17 +1,20 @@
 """When a monitor looks, what it says of small rules, and that it leaves training as it is."""
 
 import copy
+import dataclasses
 import pickle
 import re
 import warnings
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
 
 import dualogic as dl
-from dualogic.diagnosis import alarm, verdict, watch, window
+from dualogic.diagnosis import alarm, verdict, watch, watch_consequent, window
 from dualogic.diagnosis import monitor as module
+from dualogic.methods.truth import TruthMethod
 
 s = dl.var("s", 4)
 EITHER = ((s == 0) | (s == 1)).all()
@@ -140,6 +143,41 @@ def test_with_labels_a_lost_antecedent_is_named_whoever_lost_it_and_a_rightly_fa
         look_at(monitor, 0.3, 0.0, 10)
         look_at(monitor, 0.0, 0.0, 60)
         assert (alarm.SWITCHED_OFF in kinds(monitor)) == expected
+
+
+@dataclasses.dataclass(frozen=True)
+class Residuum(TruthMethod):
+    """``a >> b`` is as true as ``min(1, b / a)``: it teaches both sides, and rests where ``b`` is as believed as ``a``."""
+
+    name: ClassVar[str] = "residuum"
+    loss: str = "log"
+
+    def combine(self, level, values, mask, extent):
+        return (values[:, 1] / (1 - values[:, 0]).clamp_min(1e-9)).clamp_max(1.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "fades", "learned", "expected"),
+    [
+        (RULE, False, False, [(alarm.SWITCHED_OFF, alarm.WARNING)]),
+        (RULE, False, True, [(alarm.BOTH_WAYS, alarm.WARNING)]),
+        (RULE, True, False, []),
+        (dl.evidence(g == 2) >> (f == 1), False, False, []),
+    ],
+)
+def test_an_antecedent_that_a_rule_of_two_ways_holds_down(rule, fades, learned, expected):
+    logic = dl.LogicLoss(rule, num_samples=200, method=Residuum())
+    monitor = dl.Monitor(logic, warn=False)
+    place = torch.arange(200)
+    for look in range(watch_consequent.LASTING + 5):
+        turned, upright = torch.zeros(200, 3), torch.zeros(200, 3)
+        turned[:, 0], turned[:, 2] = 1.0, -0.4 * look if fades else 0.5
+        upright[:, 0], upright[:, 1] = 1.0, torch.where((place < 20) & learned & (look > 10), 3.0, -2.0)
+        monitor.look(place, f=upright.requires_grad_(), g=turned.requires_grad_())
+    assert [(found.kind, found.severity) for found in monitor.findings] == expected
+    for found in monitor.findings:
+        assert "the pull is still " in found.message
+        assert "dl.evidence(a) >> b" in found.advice
 
 
 def test_a_consequent_that_is_given_may_exclude_its_antecedent():
@@ -353,6 +391,14 @@ def test_the_page_lists_every_kind_with_its_thresholds():
     assert f"{100 * watch.DENIAL:.0f} %" in off
     assert f"after {watch.LASTING} looks the pull, averaged over the latest {window.LATE}" in off
     assert (watch.STILL, watch.SIGNIFICANT) == (0.25, 4.0)
+    wide = meaning[alarm.TOO_WIDE]
+    assert f"after {watch_consequent.LASTING} looks: at least {100 * watch_consequent.MOSTLY:.0f} %" in wide
+    assert f"{100 * watch_consequent.CAME:.0f} % more" in wide
+    assert f"at least {100 * watch.AGAINST:.0f} % of the pull on logarithms" in off
+    wrong = meaning[alarm.CONTRADICTED]
+    assert f"after {watch_consequent.LASTING} looks" in wrong
+    assert f"not {100 * watch_consequent.STUCK:.0f} % fewer than {window.LATE} looks ago" in wrong
+    assert watch_consequent.LARGE == 2.0
     assert f"{watch.VISITS} visits" in meaning[alarm.FROZEN]
     assert f"{100 * verdict.UNIFORM:.1f} %" in meaning[alarm.FROZEN]
     assert f"first {watch.SETTLED} looks" in page

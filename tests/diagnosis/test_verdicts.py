@@ -95,7 +95,10 @@ def test_every_outcome_of_an_implication_is_judged_by_what_moved():
             assert new.violated < old.violated
         if kind == verdict.BOTH_WAYS:
             assert fallen > 0
-    assert seen == {verdict.SWITCHED_OFF, verdict.IN_KIND, verdict.BOTH_WAYS, verdict.VIOLATED, verdict.SATISFIED}
+        if kind == verdict.WORSE:
+            assert new.violated > old.violated
+    said = {verdict.SWITCHED_OFF, verdict.IN_KIND, verdict.BOTH_WAYS, verdict.WORSE, verdict.VIOLATED, verdict.SATISFIED}
+    assert seen == said
 
 
 def test_labels_point_at_the_class_where_the_rule_had_something_to_teach():

@@ -13,8 +13,9 @@ from dualogic.arguments import as_number, check_choice, check_rules
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS, autocast_off, take_extreme
 from dualogic.compile.plan import compile_rules
-from dualogic.diagnosis.assemble import assemble
-from dualogic.diagnosis.expectation import check_truths, count_expected, find_classes
+from dualogic.diagnosis.assemble import assemble, owner
+from dualogic.diagnosis.elsewhere import count_elsewhere, find_elsewhere, find_shared
+from dualogic.diagnosis.expectation import check_truths, count_labels, find_classes, read_labels
 from dualogic.diagnosis.observation import Observed, fit_weights, observe
 from dualogic.diagnosis.outline import outline
 from dualogic.diagnosis.report import ShortcutReport
@@ -83,6 +84,8 @@ class Diagnosis:
         self._costs = compile_rules(self.rules.items(), self.class_cost)
         self._outline = {found.path: found for name, formula in self.rules.items() for found in outline(name, formula)}
         self._wanted = frozenset(self._outline)
+        self._shared = find_shared(self._outline.values())
+        self._implied = {owner(path, self.rules) for path, found in self._outline.items() if found.consequent is not None}
         self._places = {path: (level.number, lane) for level in self._truth.levels for lane, path in enumerate(level.paths)}
         self._values = max(1, sum(level.operands * math.prod(level.rest) for level in self._truth.levels))
         self.reset()
@@ -156,7 +159,8 @@ class Diagnosis:
         labels: Tensor | None,
         truths: Mapping[str, Tensor],
         weights: Mapping[str, Tensor],
-    ) -> None:
+    ) -> Mapping[int, Tensor]:
+        """Count samples; gives where no rule asks for the consequent of each implication, by level number."""
         with autocast_off(bound.device):
             costs = self._costs.fold(self._costs.evaluate(bound), take_extreme)
         seen = observe(self._truth, bound, self.tol, self.lead, self._wanted)
@@ -164,14 +168,20 @@ class Diagnosis:
         finite = torch.isfinite(costs)
         columns = [torch.ones_like(costs), seen.holds, undecided, torch.where(finite, costs, 0.0), ~finite]
         self._tally.add("rules", torch.stack([column.double() for column in columns], -1), labels)
+        self._tally.add("together", seen.holds.all(1), labels)
+        elsewhere = find_elsewhere(seen.levels, self._shared)
         for number, observed in seen.levels.items():
             junction = observed.level.order != ()
             self._tally.add(number, count_junctions(observed) if junction else count_entries(observed), labels)
             if junction:
                 self._count_weights(observed, weights, bound.batch, labels)
-                self._count_expected(observed, truths, bound, labels)
+            if number in elsewhere:
+                self._tally.add(("elsewhere", number), count_elsewhere(observed, elsewhere[number]), labels)
+                self._count_labels(observed, elsewhere[number], truths, bound, labels)
+        self._count_broken(truths, bound, labels)
         self._worst.add(costs, seen.holds, index, labels, self._samples)
         self._samples += bound.batch
+        return elsewhere
 
     def _count_weights(self, observed: Observed, weights: Mapping[str, Tensor], batch: int, labels: Tensor | None) -> None:
         hits = find_hits(observed)
@@ -180,13 +190,22 @@ class Diagnosis:
                 fitted = fit_weights(weights[path].to(hits.device), observed.axes, batch)
                 self._tally.add(path, count_weights(hits[:, lane], observed.exists[:, lane], fitted), labels)
 
-    def _count_expected(self, observed: Observed, truths: Mapping[str, Tensor], bound: Bound, labels: Tensor | None) -> None:
-        for lane, path in enumerate(observed.level.paths if truths else ()):
-            condition = self._outline[path].antecedent if path in self._outline else None
-            if condition is not None:
-                counts = count_expected(condition, truths, bound, self.tol, observed, lane)
-                if counts is not None:
-                    self._tally.add((path, "labels"), counts, labels)
+    def _count_labels(
+        self, observed: Observed, elsewhere: Tensor, truths: Mapping[str, Tensor], bound: Bound, labels: Tensor | None
+    ) -> None:
+        for path in observed.level.paths if truths else ():
+            part = self._outline.get(path)
+            if part is not None and part.consequent is not None:
+                for name, counts in count_labels(part, truths, bound, self.tol, observed, elsewhere):
+                    self._tally.add((path, name), counts, labels)
+
+    def _count_broken(self, truths: Mapping[str, Tensor], bound: Bound, labels: Tensor | None) -> None:
+        """Which rules the labels themselves break, for rules without an implication."""
+        for name, formula in self.rules.items() if truths else ():
+            found = None if name in self._implied else read_labels(formula, truths, bound, self.tol)
+            if found is not None:
+                known, holds = found
+                self._tally.add((name, "broken"), torch.stack([known, known & ~holds[:, 0]], -1), labels)
 
     def merge_(self, other: Diagnosis) -> Diagnosis:
         """Add what another diagnosis of the same rules counted, in another process for instance."""

@@ -7,23 +7,29 @@ import dataclasses
 from dualogic.diagnosis import verdict
 
 SWITCHED_OFF = verdict.SWITCHED_OFF
+CONTRADICTED = verdict.CONTRADICTED
+TOO_WIDE = verdict.TOO_WIDE
 TAKEN_OVER = verdict.TAKEN_OVER
 FROZEN = verdict.FROZEN
 BOTH_WAYS = verdict.BOTH_WAYS
 LOCKED_IN = "weights locked in on one branch"
 NO_GRADIENT = "no gradient from the rule"
 AT_FLOOR = "delta at its floor"
-KINDS = (SWITCHED_OFF, NO_GRADIENT, TAKEN_OVER, LOCKED_IN, FROZEN, BOTH_WAYS, AT_FLOOR)
+KINDS = (CONTRADICTED, SWITCHED_OFF, TOO_WIDE, NO_GRADIENT, TAKEN_OVER, LOCKED_IN, FROZEN, BOTH_WAYS, AT_FLOOR)
 """The most serious first."""
 
 WARNING, INFO = "warning", "info"
 
 ADVICE = {
+    CONTRADICTED: (f"{verdict.REMEDIES[CONTRADICTED]}. dl.diagnose with the labels of its symbols says how often it is wrong"),
     SWITCHED_OFF: (
-        "take the antecedent as evidence, which the rule reads and does not teach: dl.methods.Dual() with its defaults, or "
-        "Dual(evidence=True); class_cost='log', because 1 - p has no gradient where the consequent's probability is near 0; "
-        "the rule from the first epoch on, with a dual step between 0.05 and 0.5. If the antecedent is rightly never true, give "
-        "the monitor the labels of its symbols"
+        f"{verdict.EVIDENCE}; for all rules, Dual(evidence=True). class_cost='log', because 1 - p has no gradient where the "
+        "consequent's probability is near 0; the rule from the first epoch on, with a dual step between 0.05 and 0.5. If the "
+        "antecedent is rightly never true, give the monitor the labels of its symbols"
+    ),
+    TOO_WIDE: (
+        f"{verdict.REMEDIES[TOO_WIDE]}. If the consequent may rightly be true there, give the monitor the labels of its symbols, "
+        "or compare with a model trained without the rule (dl.diagnose)"
     ),
     NO_GRADIENT: (
         "check that the tensors of the consequent require a gradient and were not detached; an antecedent that is evidence gets "
@@ -42,7 +48,7 @@ ADVICE = {
         "a larger dual step: weights decided where their logits moved by 0.3 to 1 a visit, which is the step times the costs' "
         "difference; or more visits of each sample"
     ),
-    BOTH_WAYS: "take the antecedent as evidence (Dual(evidence=True)), if it was right before",
+    BOTH_WAYS: f"if it was right before, {verdict.EVIDENCE}",
     AT_FLOOR: (
         "nothing, if the rule is rightly met. If the task suffers: a larger floor or a spread (Dual(floor=2), Dual(spread=1)), "
         "or a smaller weight=, because delta multiplies the rule's gradient by about 1/delta"
@@ -75,3 +81,13 @@ class Alarm:
 
     def __str__(self) -> str:
         return f"rule {self.rule!r}, {self.kind}: {self.message}. To try: {self.advice}."
+
+
+def make_alarm(kind: str, rule: str, path: str, message: str, severity: str = WARNING) -> Alarm:
+    """An alarm with what to try.
+
+    Example:
+        >>> make_alarm(FROZEN, "rule", "rule", "the weights are still equal").severity
+        'warning'
+    """
+    return Alarm(kind, rule, path, severity, message, ADVICE[kind])

@@ -12,6 +12,7 @@ from dualogic.diagnosis.outline import Connective, to_text
 from dualogic.diagnosis.report import (
     AntecedentReport,
     ConnectiveReport,
+    ElsewhereReport,
     OperandReport,
     RuleReport,
     SampleReport,
@@ -36,7 +37,16 @@ def assemble(diagnosis: Diagnosis) -> ShortcutReport:
         worst = _samples(diagnosis._worst.costs[:, number], diagnosis._worst.facts[:, number])
         whole = dataclasses.replace(total, classes=classes, worst=worst)
         rules[name] = dataclasses.replace(whole, findings=judge(whole, diagnosis.classes))
-    return ShortcutReport(diagnosis.samples, rules, diagnosis.tol, diagnosis.lead, diagnosis.class_cost, diagnosis.classes)
+    together = float(tally.total["together"]) if "together" in tally.total else 0.0
+    return ShortcutReport(
+        diagnosis.samples,
+        rules,
+        diagnosis.tol,
+        diagnosis.lead,
+        diagnosis.class_cost,
+        diagnosis.classes,
+        _share(together, diagnosis.samples),
+    )
 
 
 def assemble_rules(diagnosis: Diagnosis, sums: Sums) -> dict[str, RuleReport]:
@@ -67,11 +77,21 @@ def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveRepo
     level, lane = diagnosis._places[path]
     if level not in sums:
         return None
-    return _connective(diagnosis._outline[path], sums[level][lane].tolist(), sums.get(path), sums.get((path, "labels")))
+    part = _connective(diagnosis._outline[path], sums[level][lane].tolist(), sums.get(path))
+    if part.antecedent is None:
+        return part
+    return dataclasses.replace(
+        part,
+        antecedent=_label(part.antecedent, sums.get((path, "labels")), sums.get((path, "rule labels"))),
+        elsewhere=_elsewhere(sums["elsewhere", level][lane].tolist(), part.total, sums.get((path, "consequent labels")))
+        if ("elsewhere", level) in sums
+        else None,
+    )
 
 
 def _rule(name: str, text: str, number: int, parts: list[Connective], diagnosis: Diagnosis, sums: Sums) -> RuleReport:
     samples, satisfied, undecided, cost, infinite = sums["rules"][number].tolist() if "rules" in sums else [0.0] * 5
+    known, broken = sums[name, "broken"].tolist() if (name, "broken") in sums else [0.0] * 2
     connectives = [assemble_part(diagnosis, part.path, sums) for part in parts]
     return RuleReport(
         name=name,
@@ -81,10 +101,12 @@ def _rule(name: str, text: str, number: int, parts: list[Connective], diagnosis:
         undecided=_share(undecided, samples),
         cost=_share(cost, samples - infinite),
         connectives=tuple(part for part in connectives if part is not None),
+        labelled=int(known),
+        contradicted=_share(broken, known),
     )
 
 
-def _connective(part: Connective, sums: list[float], weights: Tensor | None, labelled: Tensor | None) -> ConnectiveReport:
+def _connective(part: Connective, sums: list[float], weights: Tensor | None) -> ConnectiveReport:
     if part.kind in ("all", "any"):
         units, empty, entries, holding = sums
         return ConnectiveReport(
@@ -109,15 +131,12 @@ def _connective(part: Connective, sums: list[float], weights: Tensor | None, lab
         operands, weighing = _weigh(operands, weights.tolist())
     antecedent = None
     if part.antecedent is not None:
-        known, expected, read = [0.0] * 3 if labelled is None else labelled.tolist()
         antecedent = AntecedentReport(
             text=to_text(part.antecedent),
             holds=_share(true, units),
             applied=_share(applied, units),
             denied=_share(hits[0], units),
             undecided=_share(units - true - hits[0], units),
-            expected=_share(expected, known),
-            read=_share(read, expected),
         )
     return ConnectiveReport(
         part.path,
@@ -130,6 +149,32 @@ def _connective(part: Connective, sums: list[float], weights: Tensor | None, lab
         none=_share(none, units),
         antecedent=antecedent,
         weights=weighing,
+    )
+
+
+def _label(antecedent: AntecedentReport, read: Tensor | None, broken: Tensor | None) -> AntecedentReport:
+    known, expected, as_expected = [0.0] * 3 if read is None else read.tolist()
+    labelled, contradicted = [0.0] * 2 if broken is None else broken.tolist()
+    return dataclasses.replace(
+        antecedent,
+        expected=_share(expected, known),
+        read=_share(as_expected, expected),
+        labelled=int(labelled),
+        contradicted=_share(contradicted, labelled),
+    )
+
+
+def _elsewhere(sums: list[float], total: int, labelled: Tensor | None) -> ElsewhereReport:
+    units, holds = sums
+    known, says, expected, both = [0.0] * 4 if labelled is None else labelled.tolist()
+    return ElsewhereReport(
+        units=int(units),
+        share=_share(units, total),
+        holds=_share(holds, units),
+        labelled=int(known),
+        expected=_share(expected, known),
+        wrongly=_share(says - both, known),
+        missed=_share(expected - both, known),
     )
 
 

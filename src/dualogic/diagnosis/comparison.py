@@ -7,9 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualogic.diagnosis import verdict
+from dualogic.diagnosis.chance import rises
+from dualogic.diagnosis.overreach import compare_elsewhere
 from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport, ShortcutReport, plain
 from dualogic.diagnosis.verdict import HALF, NEVER, class_name, percent
 from dualogic.errors import StateError
+
+WORSE_ERRORS = 2.0
+"""Standard errors by which rules must hold less often to be called worse; both models saw the same samples."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,21 +56,25 @@ class Comparison:
         before: the report on the baseline.
         after: the report on the model.
         rules: what happened to each rule, by name.
+        findings: what the change says of several rules together.
     """
 
     before: ShortcutReport
     after: ShortcutReport
     rules: Mapping[str, RuleComparison]
+    findings: tuple[Finding, ...] = ()
 
     @property
     def verdict(self) -> str:
-        """The most serious finding of all rules, in one sentence."""
+        """The most serious finding, in one sentence."""
+        if self.findings and self.kind == self.findings[0].kind:
+            return self.findings[0].sentence
         return verdict.summarize({name: rule.findings for name, rule in self.rules.items()})
 
     @property
     def kind(self) -> str:
-        """The kind of the most serious finding of all rules."""
-        return verdict.most_serious(rule.findings for rule in self.rules.values())
+        """The kind of the most serious finding."""
+        return verdict.most_serious((self.findings, *(rule.findings for rule in self.rules.values())))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON: both reports, and the findings of each rule."""
@@ -77,6 +86,7 @@ class Comparison:
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
             "rules": rules,
+            "findings": plain(self.findings),
             "verdict": self.verdict,
             "kind": self.kind,
         }
@@ -114,7 +124,22 @@ def compare(before: ShortcutReport, after: ShortcutReport) -> Comparison:
             f"{after.tol}, lead {before.lead} and {after.lead}; diagnose both models on the same samples with the same options"
         )
     names = after.class_names
-    return Comparison(before, after, {name: _compare_rule(before.rules[name], after.rules[name], names) for name in after.rules})
+    rules = {name: _compare_rule(before.rules[name], after.rules[name], names) for name in after.rules}
+    held = (before.satisfied, before.samples, after.satisfied, after.samples)
+    worse = _find_worse(*held, "", "rules: all of them hold") if len(rules) > 1 else None
+    return Comparison(before, after, rules, () if worse is None else (worse,))
+
+
+def _find_worse(
+    before: float | None, count_before: int, after: float | None, count_after: int, path: str, what: str
+) -> Finding | None:
+    """Do rules hold less often than without them?"""
+    if before is None or after is None or before - after < NEVER:
+        return None
+    if not rises(1.0 - before, count_before, 1.0 - after, count_after, WORSE_ERRORS):
+        return None
+    sentence = f"worse than without the {what} on {percent(after)} of the samples, on {percent(before)} without"
+    return Finding(verdict.WORSE, sentence, path)
 
 
 def _compare_rule(before: RuleReport, after: RuleReport, names: Sequence[str] | None) -> RuleComparison:
@@ -130,6 +155,12 @@ def _compare_rule(before: RuleReport, after: RuleReport, names: Sequence[str] | 
             label = None
     whose = "{units}" if label is None else f"{{units}} of {class_name(label, names)}"
     findings = _judge_change(first, second, whose)
+    findings += _find_elsewhere(before, after, shared)
+    wide = {finding.path for finding in findings if finding.kind == verdict.TOO_WIDE}
+    # What was satisfied by its consequent was so in too many places.
+    findings = [finding for finding in findings if finding.kind != verdict.IN_KIND or finding.path not in wide]
+    worse = _find_worse(before.satisfied, before.samples, after.satisfied, after.samples, before.name, "rule: it holds")
+    findings += [] if worse is None else [worse]
     ordered = tuple(sorted(findings, key=lambda finding: verdict.KINDS.index(finding.kind)))
     return RuleComparison(before.name, before.text, label, before, after, ordered)
 
@@ -151,6 +182,17 @@ def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Fin
     return found
 
 
+def _find_elsewhere(before: RuleReport, after: RuleReport, labels: Sequence[int]) -> list[Finding]:
+    found = []
+    groups = [(before, after), *((before.classes[label], after.classes[label]) for label in labels)]
+    for part in after.choices:
+        pairs = [(old.by_path[part.path], new.by_path[part.path]) for old, new in groups if part.path in old.by_path]
+        finding = compare_elsewhere(pairs) if part.antecedent is not None and pairs else None
+        if finding is not None:
+            found.append(finding)
+    return found
+
+
 def _judge_whole(before: RuleReport, after: RuleReport, where: str) -> Finding:
     violated = after.violated or 0.0
     kind = verdict.VIOLATED if violated > verdict.MUCH_VIOLATED else verdict.SATISFIED
@@ -162,7 +204,8 @@ def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: 
     """Was it the antecedent that went, or the consequent that came?
 
     Fractions of the units: ``a`` antecedent true, ``q`` consequent true, ``v`` violated (the antecedent without the
-    consequent). The rule was repaired by its consequent if ``q`` rose by at least half of what ``v`` fell.
+    consequent). The rule was repaired by its consequent if this came, on at least half as many units as ``v`` fell by, where
+    the antecedent holds or went; where it comes elsewhere, nothing is repaired.
     """
     first, second = before.antecedent, after.antecedent
     assert first is not None
@@ -173,7 +216,9 @@ def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: 
     v_before, v_after = a_before - (first.applied or 0.0), a_after - (second.applied or 0.0)
     q_before, q_after = before.operands[1].holds or 0.0, after.operands[1].holds or 0.0
     repaired = v_before - v_after
-    gained = q_after - q_before >= HALF * repaired
+    stayed = (second.applied or 0.0) - (first.applied or 0.0)
+    went = max(min((after.together or 0.0) - (before.together or 0.0), a_before - a_after), 0.0)
+    gained = stayed + went >= HALF * repaired
     antecedent = f"the antecedent {second.text} held on {percent(a_before)} of the {where} before, {percent(a_after)} after"
     consequent = f"the consequent {after.operands[1].text} on {percent(q_before)} before, {percent(q_after)} after"
     facts = f"{antecedent}; {consequent}"

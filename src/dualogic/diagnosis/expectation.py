@@ -1,8 +1,8 @@
-"""What the labels say about the antecedents of rules."""
+"""What the labels say about rules, their antecedents and their consequents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import is_satisfied
 from dualogic.diagnosis.observation import Observed
+from dualogic.diagnosis.outline import Connective
 from dualogic.errors import BindingError, SymbolError
 from dualogic.formula.atom import Boolean
 from dualogic.formula.connective import Formula
@@ -26,8 +27,8 @@ def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: 
     """The true values of symbols as tensors, after checks.
 
     Args:
-        labels: by the name of a symbol: classes ``(batch, *shape)`` as integers for a categorical (a negative one means that it
-            is not known), 0 and 1 for a Boolean, numbers for a variable.
+        labels: by the name of a symbol: classes ``(batch, *shape)`` as integers for a categorical, 0 and 1 for a Boolean (where a
+            negative one means that it is not known), numbers for a variable (where NaN means the same).
         symbols: of the rules.
         bound: what the model says.
     """
@@ -63,14 +64,23 @@ def find_classes(truths: Mapping[str, Tensor], symbols: Mapping[str, Node]) -> T
     )
 
 
-def count_expected(
-    condition: Formula, truths: Mapping[str, Tensor], bound: Bound, tol: float, observed: Observed, lane: int
-) -> Tensor | None:
-    """How often an antecedent is true by the labels, and read so: ``(batch, 3)`` of units known, true, true and read.
+def read_labels(
+    formula: Formula, truths: Mapping[str, Tensor], bound: Bound, tol: float, axes: tuple[int, ...] = ()
+) -> tuple[Tensor, Tensor] | None:
+    """Whether a formula is true by the labels of its symbols.
 
-    Returns ``None`` if the labels of some symbol of the antecedent are missing.
+    Args:
+        formula: any part of a rule.
+        truths: from :func:`check_truths`.
+        bound: what the model says, for masks.
+        tol: see :meth:`dualogic.Formula.satisfied`.
+        axes: of the units that it is wanted for.
+
+    Returns:
+        Which samples have all labels, ``(batch,)``, and the truth, ``(batch, units)``; ``None`` if the labels of some symbol are
+        missing.
     """
-    symbols = condition.symbols
+    symbols = formula.symbols
     if any(name not in truths for name, symbol in symbols.items() if not isinstance(symbol, Mask)):
         return None
     known = torch.ones(bound.batch, dtype=torch.bool, device=bound.device)
@@ -80,17 +90,55 @@ def count_expected(
             tensors[name] = bound.tensors[name]
             continue
         truth = truths[name]
+        there = ~truth.isnan() if isinstance(symbol, Variable) else truth >= 0
+        known = known & there.flatten(1).all(1) if truth.dim() > 1 else known & there
+        truth = torch.where(there, truth, 0)
         if isinstance(symbol, Categorical):
-            known = known & (truth >= 0).flatten(1).all(1) if truth.dim() > 1 else known & (truth >= 0)
-            truth = torch.nn.functional.one_hot(truth.long().clamp_min(0), symbol.size)
+            truth = torch.nn.functional.one_hot(truth.long(), symbol.size)
         truth = truth.to(bound.dtype)
         logits = isinstance(symbol, (Categorical, Boolean)) and symbol.input == "logits"
         tensors[name] = (2 * truth - 1) * SURE if logits else truth
-    truth = is_satisfied(condition, tol, 0.0, tensors)
-    while truth.dim() < 1 + len(observed.axes):
-        truth = truth.unsqueeze(1)
-    expected = truth.expand(bound.batch, *observed.axes).reshape(bound.batch, -1)
-    units = observed.exists[:, lane] & known.unsqueeze(1)
-    expected = expected & units
-    read = expected & ~observed.holds[:, lane, :, 0]
-    return torch.stack([units, expected, read], -1).sum(1)
+    found = is_satisfied(formula, tol, 0.0, tensors)
+    while found.dim() < 1 + len(axes):
+        found = found.unsqueeze(1)
+    return known, found.expand(bound.batch, *axes).reshape(bound.batch, -1)
+
+
+def count_labels(
+    part: Connective, truths: Mapping[str, Tensor], bound: Bound, tol: float, observed: Observed, elsewhere: Tensor
+) -> Iterator[tuple[str, Tensor]]:
+    """What the labels say of an implication, as far as they are there.
+
+    Args:
+        part: the implication.
+        truths: from :func:`check_truths`.
+        bound: what the model says.
+        tol: see :meth:`dualogic.Formula.satisfied`.
+        observed: its level.
+        elsewhere: where no rule asks for its consequent; see :func:`~dualogic.diagnosis.elsewhere.find_elsewhere`.
+
+    Yields:
+        Names and sums over units. ``"labels"``, ``(batch, 3)``: units known, those whose antecedent is true by the labels, and of
+        these those that the model reads so. ``"rule labels"``, ``(batch, 2)``: units whose antecedent is true by the labels and
+        whose consequent is known, and of these those whose consequent is false. ``"consequent labels"``, ``(batch, 4)``: of the
+        known units elsewhere: all, those with the consequent by the model, by the labels, and by both.
+    """
+    assert part.antecedent is not None
+    assert part.consequent is not None
+    lane = observed.level.paths.index(part.path)
+    exists, holds = observed.exists[:, lane], observed.holds[:, lane]
+    antecedent = read_labels(part.antecedent, truths, bound, tol, observed.axes)
+    consequent = read_labels(part.consequent, truths, bound, tol, observed.axes)
+    if antecedent is not None:
+        known, truth = antecedent
+        units = exists & known.unsqueeze(1)
+        asked = truth & units
+        yield "labels", torch.stack([units, asked, asked & ~holds[..., 0]], -1).sum(1)
+        if consequent is not None:
+            asked = asked & consequent[0].unsqueeze(1)
+            yield "rule labels", torch.stack([asked, asked & ~consequent[1]], -1).sum(1)
+    if consequent is not None:
+        known, truth = consequent
+        units = elsewhere[:, lane] & known.unsqueeze(1)
+        says = units & observed.decided[:, lane, :, 1]
+        yield "consequent labels", torch.stack([units, says, units & truth, says & truth], -1).sum(1)

@@ -185,12 +185,14 @@ class Monitor:
             truths = check_truths({name: values[chosen] for name, values in self._labels.items()}, self._plan.symbols, bound)
         diagnosis.reset()
         diagnosis._tally = Tally(waiting=False)
-        diagnosis._count(bound, None, None, truths, weights)
+        masks = diagnosis._count(bound, None, None, truths, weights)
         sums = dict(diagnosis._tally.total)
         count = len(self._parts)
         numbers = [number % count for number in range(self._turn, self._turn + min(MOST_RULES, count))]
         self._turn = (self._turn + len(numbers)) % count
-        sums.update(measure_pull(logic, self._plan, self._parts, numbers, bound, rows, taught))
+        places = {path: diagnosis._places[path] for path, part in diagnosis._outline.items() if part.consequent is not None}
+        elsewhere = {path: masks[level][:, lane] for path, (level, lane) in places.items() if level in masks}
+        sums.update(measure_pull(logic, self._plan, self._parts, numbers, bound, rows, taught, elsewhere))
         if self._task is not None:
             sums["task"] = torch.stack([torch.ones_like(self._task), self._task]).double()
             self._task = None

@@ -67,7 +67,7 @@ def outline(name: str, formula: Formula) -> list[Connective]:
 
 
 def _descend(node: Formula, positive: bool, path: str, counted: str, found: list[Connective]) -> None:
-    node, positive = _strip(node, positive)
+    node, positive = strip(node, positive)
     antecedent: Formula | None = None
     consequent: Formula | None = None
     below = True
@@ -103,7 +103,7 @@ def _descend(node: Formula, positive: bool, path: str, counted: str, found: list
             _descend(operand, sign, f"{path}/{position}", counted, found)
 
 
-def _strip(node: Any, positive: bool) -> tuple[Formula, bool]:
+def strip(node: Any, positive: bool) -> tuple[Formula, bool]:
     """Without negations, levels, evidence markers and chains of one, none of which has a path of its own."""
     while True:
         if isinstance(node, Complement):
@@ -118,7 +118,7 @@ def _strip(node: Any, positive: bool) -> tuple[Formula, bool]:
 
 def to_text(node: Formula, positive: bool = True) -> str:
     """A formula, or its negation, for a reader: without markers around it, and cut off where it is long."""
-    node, positive = _strip(node, positive)
+    node, positive = strip(node, positive)
     if positive:
         return shorten(str(node))
     return shorten(str(to_nnf(Complement(node))))

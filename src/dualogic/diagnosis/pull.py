@@ -24,6 +24,7 @@ def measure_pull(
     bound: Bound,
     rows: Tensor | None,
     taught: frozenset[str],
+    elsewhere: Mapping[str, Tensor],
 ) -> dict[Hashable, Tensor]:
     """Sums over a batch that say what the rules teach; nothing waits for the device.
 
@@ -39,12 +40,16 @@ def measure_pull(
         bound: what forward saw, detached.
         rows: the stored dual variables of the batch; ``None`` leaves gradients out.
         taught: names of the tensors that require a gradient.
+        elsewhere: for each implication, where no rule asks for its consequent, ``(batch, units)``.
 
     Returns:
         By ``("nearest", path)``, for each ``or``: units, and for each operand those in which it costs least. By ``("gradient",
         rule)``: the sums of ``|G|`` and of the gradient of the cost at the optimal duals. By ``("pull", path)``, for each
         implication whose consequent can be taught: the pull away from the antecedent, the pull towards the consequent, the
-        samples, the first's share of both, and whether there was any (so that a mean of shares can be taken).
+        samples, the first's share of both, whether there was any (so that a mean of shares can be taken), and the pull on the
+        logarithm of the antecedent's probability, which is as large for one that is hardly believed. By ``("wide",
+        path)``, for the same implications: the pull towards the consequent where it is not asked for and is already at least as
+        believed as the antecedent, so that the implication is met in every sense; and the pulls of both sides everywhere.
     """
     leaves = {
         name: value.detach().requires_grad_(True) if name in taught else value.detach() for name, value in bound.tensors.items()
@@ -73,10 +78,14 @@ def measure_pull(
                     level, lane = operands[part.path]
                     sides = [_gradient(_side(level, lane, side), wrt) for side in range(2)]
                     away, towards = (_along(pull, side, bound) for side in sides)
+                    met = (elsewhere[part.path] & _rests(level, lane)).to(costs.dtype)
+                    wide = _along_some(pull, sides[1], level, lane, 1, met, wrt, bound)
+                    against = _along_some(pull, sides[0], level, lane, 0, _per_belief(level, lane), wrt, bound)
+                    sums["wide", part.path] = torch.stack([wide, away + towards])
                     some = away + towards > 0
                     share = torch.where(some, away / torch.where(some, away + towards, 1.0), 0.0)
                     size = torch.full_like(away, bound.batch)
-                    sums["pull", part.path] = torch.stack([away, towards, size, share, some.double()])
+                    sums["pull", part.path] = torch.stack([away, towards, size, share, some.double(), against])
     return sums
 
 
@@ -94,17 +103,43 @@ def _side(level: Observed, lane: int, side: int) -> Tensor:
     return torch.where(level.exists[:, lane], level.holds[:, lane, :, side], 0.0)
 
 
+def _per_belief(level: Observed, lane: int) -> Tensor:
+    """By how much the logarithm of the antecedent's probability falls with the cost of denying it; ``(batch, units)``."""
+    cost = level.holds[:, lane, :, 0].detach()
+    probability = -torch.expm1(-cost)
+    return torch.where(probability > 0, torch.exp(-cost) / probability, 0.0)
+
+
+def _rests(level: Observed, lane: int) -> Tensor:
+    """Where the consequent is at least as believed as the antecedent."""
+    denied, consequent = level.holds[:, lane].detach().unbind(-1)
+    # If -log(1 - p) is the cost of denying something of probability p, this is -log p.
+    antecedent = -(-torch.expm1(-denied)).log()
+    return consequent <= antecedent
+
+
 def _total(gradients: Gradients, bound: Bound) -> Tensor:
     found = [each.abs().sum().double() for each in gradients if each is not None]
     return torch.stack(found).sum() if found else torch.zeros((), dtype=torch.float64, device=bound.device)
 
 
-def _along(pull: Gradients, side: Gradients, bound: Bound) -> Tensor:
-    """``sum over samples of max(<G, grad c>, 0)``."""
-    both = [(first * second).flatten(1).sum(1) for first, second in zip(pull, side) if first is not None and second is not None]
+def _along_some(
+    pull: Gradients, side: Gradients, level: Observed, lane: int, number: int, factor: Tensor, wrt: list[Tensor], bound: Bound
+) -> Tensor:
+    """The same with each unit of a side counted ``factor`` ``(batch, units)`` times."""
+    if factor.shape[1] == 1:
+        return _along(pull, side, bound, factor[:, 0])  # a sample is one unit, so its gradient need not be taken anew
+    return _along(pull, _gradient(_side(level, lane, number) * factor, wrt), bound)
+
+
+def _along(pull: Gradients, side: Gradients, bound: Bound, factor: Tensor | None = None) -> Tensor:
+    """``sum over samples of max(<G, grad c>, 0)``, each taken ``factor`` times."""
+    products = [first * second for first, second in zip(pull, side) if first is not None and second is not None]
+    both = [each.reshape(len(each), -1).sum(1) for each in products]
     if not both:
         return torch.zeros((), dtype=torch.float64, device=bound.device)
-    return torch.stack(both).sum(0).clamp_min(0.0).sum().double()
+    each_sample = torch.stack(both).sum(0).clamp_min(0.0)
+    return (each_sample if factor is None else each_sample * factor).sum().double()
 
 
 def _count_nearest(level: Observed, lane: int) -> Tensor:

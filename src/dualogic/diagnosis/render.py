@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
-from dualogic.diagnosis.report import ConnectiveReport, RuleReport, ShortcutReport
+from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport, ShortcutReport
 from dualogic.diagnosis.verdict import class_name, percent
 
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ def report_blocks(report: ShortcutReport) -> list[Block]:
     blocks: list[Block] = []
     if len(report.rules) > 1:
         blocks.append(f"{report.verdict}.")
+        blocks.append(f"All rules hold on {percent(report.satisfied)} of the samples.")
+    advised: set[str] = set()
     for name, rule in report.rules.items():
         blocks.append(Heading(name, rule.text))
-        blocks += [_sentence(finding.sentence) for finding in rule.findings]
+        blocks += _say(rule.findings, advised)
         blocks.append(_class_table(rule, report))
         for part in rule.connectives[:MOST_CONNECTIVES]:
             blocks += _connective_blocks(part)
@@ -59,9 +61,12 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     blocks: list[Block] = []
     if len(comparison.rules) > 1:
         blocks.append(f"{comparison.verdict}.")
+        old, new = percent(comparison.before.satisfied), percent(comparison.after.satisfied)
+        blocks.append(f"All rules hold on {new} of the samples, {old} before.")
+    advised: set[str] = set()
     for name, rule in comparison.rules.items():
         blocks.append(Heading(name, rule.text))
-        blocks += [_sentence(finding.sentence) for finding in rule.findings]
+        blocks += _say(rule.findings, advised)
         headers = _headers(rule.before, rule.after)
         rows = [_change_row("all", rule.before, rule.after, headers)]
         for label, before in rule.before.classes.items():
@@ -126,6 +131,16 @@ def to_rich(blocks: Sequence[Block]) -> Any:
         else:
             shown.append(Text(block))
     return Group(*shown)
+
+
+def _say(findings: Sequence[Finding], advised: set[str]) -> list[Block]:
+    """Findings in words; what to try is said once for each kind."""
+    blocks: list[Block] = []
+    for finding in findings:
+        advice = f" To try: {finding.advice}." if finding.advice and finding.kind not in advised else ""
+        advised.add(finding.kind)
+        blocks.append(_sentence(finding.sentence) + advice)
+    return blocks
 
 
 def _sentence(text: str) -> str:

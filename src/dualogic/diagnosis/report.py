@@ -28,6 +28,13 @@ class Finding:
     sentence: str
     path: str
 
+    @property
+    def advice(self) -> str:
+        """What to try; empty if there is nothing to mend."""
+        from dualogic.diagnosis.verdict import REMEDIES
+
+        return REMEDIES.get(self.kind, "")
+
 
 @dataclasses.dataclass(frozen=True)
 class OperandReport:
@@ -64,6 +71,8 @@ class AntecedentReport:
         undecided: neither, because no class leads by ``lead``.
         expected: the antecedent is true by the labels of its symbols; ``None`` if they were not given.
         read: of the units that ``expected`` counts, the fraction on which the model makes it true.
+        labelled: on how many units it is true by the labels while those of the consequent are known.
+        contradicted: of these, the fraction on which the consequent is false by the labels.
     """
 
     text: str
@@ -73,11 +82,38 @@ class AntecedentReport:
     undecided: float | None
     expected: float | None = None
     read: float | None = None
+    labelled: int = 0
+    contradicted: float | None = None
 
     @property
     def kept(self) -> float | None:
         """How often the consequent holds where the antecedent does."""
         return self.applied / self.holds if self.holds and self.applied is not None else None
+
+
+@dataclasses.dataclass(frozen=True)
+class ElsewhereReport:
+    """The consequent of an implication where no rule asks for it.
+
+    A unit is elsewhere if the antecedent is false, and so is that of every other implication with the same consequent.
+
+    Attributes:
+        units: how many.
+        share: their fraction of the connective's units.
+        holds: how often the consequent holds there.
+        labelled: for how many of them the consequent's labels are known; what follows are fractions of these.
+        expected: the consequent is true by the labels.
+        wrongly: it holds, and is false by the labels.
+        missed: it does not hold, and is true by the labels.
+    """
+
+    units: int
+    share: float | None
+    holds: float | None
+    labelled: int = 0
+    expected: float | None = None
+    wrongly: float | None = None
+    missed: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +145,7 @@ class ConnectiveReport:
         together: how often several branches hold or, in a conjunction, several parts fail.
         none: how often no branch holds or, in a conjunction, no part fails.
         antecedent: of an implication.
+        elsewhere: of an implication: how often its consequent holds where no rule asks for it.
         entries: of a quantifier: the number of entries that exist in all units together.
         holding: of a quantifier: the fraction of these on which the formula inside holds.
         empty: of a quantifier: the fraction of units that have no entry; ``all`` then holds, and ``any`` does not.
@@ -124,6 +161,7 @@ class ConnectiveReport:
     together: float | None = None
     none: float | None = None
     antecedent: AntecedentReport | None = None
+    elsewhere: ElsewhereReport | None = None
     entries: int | None = None
     holding: float | None = None
     empty: float | None = None
@@ -164,6 +202,8 @@ class RuleReport:
         classes: the same report for each class; empty without labels.
         worst: samples of the largest cost, the largest first.
         findings: what the numbers say, the most serious first.
+        labelled: of a rule without an implication: how many samples have labels for all of its symbols.
+        contradicted: of these, the fraction on which the labels break the rule.
     """
 
     name: str
@@ -176,6 +216,8 @@ class RuleReport:
     classes: Mapping[int, RuleReport] = dataclasses.field(default_factory=dict)
     worst: tuple[SampleReport, ...] = ()
     findings: tuple[Finding, ...] = ()
+    labelled: int = 0
+    contradicted: float | None = None
 
     @property
     def violated(self) -> float | None:
@@ -219,6 +261,7 @@ class ShortcutReport:
         lead: what classes had to lead by.
         class_cost: of the costs.
         class_names: names of the labels, if given.
+        satisfied: the fraction of samples on which all rules hold.
     """
 
     samples: int
@@ -227,6 +270,7 @@ class ShortcutReport:
     lead: float
     class_cost: str
     class_names: tuple[str, ...] | None = None
+    satisfied: float | None = None
 
     @property
     def verdict(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from dualogic.diagnosis.report import (
     AntecedentReport,
     ConnectiveReport,
+    ElsewhereReport,
     Finding,
     OperandReport,
     RuleReport,
@@ -46,10 +47,11 @@ def _restore_rule(values: Mapping[str, Any]) -> RuleReport:
 
 def _restore_connective(values: Mapping[str, Any]) -> ConnectiveReport:
     fields = _known(ConnectiveReport, values)
-    antecedent, weights = fields.get("antecedent"), fields.get("weights")
+    antecedent, elsewhere, weights = (fields.get(name) for name in ("antecedent", "elsewhere", "weights"))
     fields.update(
         operands=tuple(OperandReport(**operand) for operand in fields["operands"]),
         antecedent=None if antecedent is None else AntecedentReport(**antecedent),
+        elsewhere=None if elsewhere is None else ElsewhereReport(**elsewhere),
         weights=None if weights is None else WeightReport(**weights),
     )
     return ConnectiveReport(**fields)

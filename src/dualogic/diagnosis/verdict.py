@@ -1,19 +1,23 @@
 """What the numbers say, in one sentence per finding.
 
 A single report shows what a rule's satisfaction consists of. It cannot show what a network *would* have said without the
-rule: an antecedent that is never true may be rightly so. That takes a baseline (see :mod:`dualogic.diagnosis.comparison`) or
-labels of the antecedent's own symbols, which tell where it should be true.
+rule: an antecedent that is never true may be rightly so, and a consequent that holds everywhere too. That takes a baseline (see
+:mod:`dualogic.diagnosis.comparison`) or labels of the symbols, which tell where either should be true.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from dualogic.diagnosis.chance import rises
 from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport
 
 NO_SAMPLES = "no samples"
+WORSE = "worse than without the rule"
+CONTRADICTED = "contradicted by most samples"
 VIOLATED = "violated"
 SWITCHED_OFF = "antecedent switched off"
+TOO_WIDE = "applied too widely"
 NOT_READ = "antecedent not read"
 VACUOUS = "antecedent never true"
 TAKEN_OVER = "one branch took over"
@@ -25,8 +29,11 @@ SATISFIED = "satisfied"
 IN_KIND = "satisfied in kind"
 KINDS = (
     NO_SAMPLES,
+    WORSE,
+    CONTRADICTED,
     VIOLATED,
     SWITCHED_OFF,
+    TOO_WIDE,
     NOT_READ,
     VACUOUS,
     TAKEN_OVER,
@@ -51,7 +58,26 @@ EVERY = 0.99
 """A branch that alone satisfies more of the satisfied units than this takes every one."""
 UNIFORM = 0.999
 """Weights of a larger normalised entropy than this are called uniform."""
+WIDELY = 0.1
+"""Against a baseline, a consequent that came on at least this fraction of the units elsewhere is applied too widely."""
+TOO_OFTEN = 0.25
+"""Without one, it must hold there on this fraction more than the labels say: networks have biases of their own."""
+FEW = 5
+"""Units that must have been seen to be counted on."""
 HALF = 0.5
+
+EVIDENCE = (
+    "mark the antecedent as evidence, which the rule reads and does not teach: dl.evidence(a) >> b, dl.Implies(a, b, "
+    "evidence=True), or `b given a` in a rule file"
+)
+REMEDIES = {
+    WORSE: "a smaller weight=, another method=, or none of these rules; rules that contradict each other are found by dl.lint",
+    CONTRADICTED: "correct the rule or leave it out; if it mostly holds, give it a spread (Dual(spread=1)) or a smaller weight=",
+    SWITCHED_OFF: EVIDENCE,
+    NOT_READ: EVIDENCE,
+    TOO_WIDE: "a smaller weight=, or method='hard', which asks nothing where the antecedent is denied",
+}
+"""What to try, by the kind of a finding."""
 
 
 def judge(rule: RuleReport, class_names: Sequence[str] | None = None) -> tuple[Finding, ...]:
@@ -63,11 +89,12 @@ def judge(rule: RuleReport, class_names: Sequence[str] | None = None) -> tuple[F
     """
     if rule.satisfied is None:
         return (Finding(NO_SAMPLES, "no sample was counted", rule.name),)
-    found = [*_find_violation(rule, class_names)]
+    found = [*_find_violation(rule, class_names), *_find_contradiction(rule)]
     for part in rule.choices:
         found += _judge_choice(part, rule, class_names)
         found += _judge_weights(part)
-    if all(finding.kind not in (VIOLATED, NOT_READ, VACUOUS, ONE_BRANCH, SATISFIED, IN_KIND) for finding in found):
+    settled = (CONTRADICTED, VIOLATED, TOO_WIDE, NOT_READ, VACUOUS, ONE_BRANCH, SATISFIED, IN_KIND)
+    if all(finding.kind not in settled for finding in found):
         found.append(Finding(SATISFIED, f"satisfied on {percent(rule.satisfied)} of the samples", rule.name))
     return tuple(sorted(found, key=lambda finding: KINDS.index(finding.kind)))
 
@@ -119,6 +146,21 @@ def _find_violation(rule: RuleReport, class_names: Sequence[str] | None) -> Iter
     yield Finding(VIOLATED, sentence, rule.name)
 
 
+def _find_contradiction(rule: RuleReport) -> Iterable[Finding]:
+    """A rule that is wrong by the labels, whatever the model says."""
+    if rule.contradicted is not None and rule.contradicted > HALF and rule.labelled >= FEW:
+        sentence = f"by their labels, {percent(rule.contradicted)} of the samples break the rule"
+        yield Finding(CONTRADICTED, sentence, rule.name)
+    for part in rule.choices:
+        found = part.antecedent
+        if found is not None and found.contradicted is not None and found.contradicted > HALF and found.labelled >= FEW:
+            sentence = (
+                f"by the labels, {part.operands[1].text} is false on {percent(found.contradicted)} of the {found.labelled} "
+                f"{part.counted} on which {found.text} is true"
+            )
+            yield Finding(CONTRADICTED, sentence, part.path)
+
+
 def _second(pair: tuple[int, float]) -> float:
     return pair[1]
 
@@ -129,6 +171,9 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
     held = 1.0 - part.none
     antecedent = part.antecedent
     if antecedent is not None and antecedent.holds is not None:
+        wide = judge_elsewhere(part)
+        if wide is not None:
+            yield wide
         if antecedent.expected is not None and antecedent.expected >= NEVER and (antecedent.read or 0.0) < HALF:
             expected, read = percent(antecedent.expected), percent(antecedent.read)
             sentence = (
@@ -144,7 +189,7 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
             yield Finding(SATISFIED, sentence, part.path)
         elif antecedent.holds < NEVER and max(_class_antecedents(part, rule).values(), default=0.0) < SELDOM:
             yield Finding(VACUOUS, _describe_vacuous(part, rule, class_names), part.path)
-        elif (antecedent.kept or 0.0) > 1.0 - MUCH_VIOLATED:
+        elif (antecedent.kept or 0.0) > 1.0 - MUCH_VIOLATED and wide is None:
             sentence = (
                 f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}, and for "
                 f"{percent(antecedent.kept)} of these {part.operands[1].text} holds"
@@ -158,6 +203,32 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
                 f"satisfy {part.text}; this may be rightly so, which only a baseline can tell"
             )
             yield Finding(ONE_BRANCH, sentence, part.path)
+
+
+def judge_elsewhere(part: ConnectiveReport) -> Finding | None:
+    """By the labels of the consequent: does it hold more often than it should, where no rule asks for it?"""
+    found = part.elsewhere
+    if found is None or found.expected is None or found.wrongly is None or found.missed is None:
+        return None
+    says = found.expected + found.wrongly - found.missed
+    if says - found.expected < TOO_OFTEN or not rises(found.expected, found.labelled, says, found.labelled):
+        return None
+    sentence = (
+        f"{describe_elsewhere(part)} holds on {percent(says)} of them, and by their labels on {percent(found.expected)} (wrongly "
+        f"on {percent(found.wrongly)}): the rule is applied too widely, unless the model says so without it too"
+    )
+    return Finding(TOO_WIDE, sentence, part.path)
+
+
+def describe_elsewhere(part: ConnectiveReport) -> str:
+    """``"the antecedent a does not hold on 96.0 % of the samples, and the consequent b"``, where no rule asks for it."""
+    assert part.antecedent is not None
+    assert part.elsewhere is not None
+    share = percent(part.elsewhere.share)
+    return (
+        f"the antecedent {part.antecedent.text} does not hold on {share} of the {part.counted}, and the consequent "
+        f"{part.operands[1].text}"
+    )
 
 
 def _describe_vacuous(part: ConnectiveReport, rule: RuleReport, class_names: Sequence[str] | None) -> str:

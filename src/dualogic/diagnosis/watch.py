@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from dualogic.diagnosis.accumulator import Diagnosis
 from dualogic.diagnosis.alarm import (
-    ADVICE,
     AT_FLOOR,
     BOTH_WAYS,
     FROZEN,
@@ -19,27 +18,28 @@ from dualogic.diagnosis.alarm import (
     TAKEN_OVER,
     WARNING,
     Alarm,
+    make_alarm,
 )
 from dualogic.diagnosis.assemble import assemble_part, assemble_rules
+from dualogic.diagnosis.chance import SIGNIFICANT
 from dualogic.diagnosis.comparison import judge_implication
 from dualogic.diagnosis.report import ConnectiveReport, RuleReport
-from dualogic.diagnosis.verdict import EVERY, HALF, MUCH_VIOLATED, NEVER, SELDOM, UNIFORM, percent
+from dualogic.diagnosis.verdict import EVERY, FEW, HALF, MUCH_VIOLATED, NEVER, SELDOM, UNIFORM, percent
+from dualogic.diagnosis.watch_consequent import LASTING, watch_contradiction, watch_elsewhere
 from dualogic.diagnosis.window import Window
 from dualogic.logic_loss import LogicLoss
 from dualogic.methods.distributional import DistributionalMethod
 
 SETTLED = 10
 """Looks before anything but a missing gradient is judged."""
-LASTING = 35
-"""Looks before an antecedent that was never true can be called switched off."""
 DENIAL = 0.95
 """A rule that spends more of its pull than this on making its antecedent less true teaches nothing else."""
+AGAINST = 0.15
+"""A rule that spends this much of its pull on logarithms of belief against an antecedent that is never true holds it down."""
 STILL = 0.25
 """A late pull of at least this fraction of the one at the start has not faded: the rule still works against something."""
-FEW = 5
-"""Violations that must have been seen to be counted on."""
-SIGNIFICANT = 4.0
-"""Standard errors by which an antecedent's rate must have fallen."""
+EXCUSES = (SWITCHED_OFF, NO_GRADIENT, LOCKED_IN, FROZEN)
+"""Alarms that explain why a rule stays violated, so that nothing is said against the rule itself."""
 VISITS = 5
 """Visits of each sample before its weights are expected to have moved."""
 ZERO = 1e-6
@@ -64,20 +64,27 @@ def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Al
             continue
         for part in rule.choices:
             if part.antecedent is not None and part.antecedent.holds is not None:
-                window.raise_peak(part.path, part.antecedent.holds, (diagnosis._places[part.path][0], (part.path, "labels")))
-        yield from _find_missing_gradient(rule, window)
-        if window.looks < SETTLED:
-            continue
-        for part in rule.choices:
-            if part.path in start[name].by_path and part.total:
-                judged = _watch_branches if part.antecedent is None else _watch_implication
-                yield from judged(rule, part, start[name].by_path[part.path], window, diagnosis)
-                yield from _watch_weights(rule, part, logic, window)
-        yield from _watch_delta(rule, number, logic, window)
+                keys = find_keys(diagnosis, part.path)
+                window.raise_peak(part.path, part.antecedent.holds, keys)
+                if part.elsewhere is not None and part.elsewhere.holds is not None:
+                    window.lower_trough(part.path, part.elsewhere.holds, keys)
+        found = [*_find_missing_gradient(rule, window)]
+        if window.looks >= SETTLED:
+            for part in rule.choices:
+                if part.path in start[name].by_path and part.total:
+                    judged = _watch_branches if part.antecedent is None else _watch_implication
+                    found += judged(rule, part, start[name].by_path[part.path], window, diagnosis)
+                    found += _watch_weights(rule, part, logic, window)
+            excused = any(alarm.kind in EXCUSES for alarm in found)
+            found += watch_contradiction(rule, number, window, excused)
+            found += _watch_delta(rule, number, logic, window)
+        yield from found
 
 
-def _alarm(kind: str, rule: RuleReport, path: str, message: str, severity: str = WARNING) -> Alarm:
-    return Alarm(kind, rule.name, path, severity, message, ADVICE[kind])
+def find_keys(diagnosis: Diagnosis, path: str) -> list[Hashable]:
+    """The sums that a report on one implication is made of."""
+    level = diagnosis._places[path][0]
+    return [level, ("elsewhere", level), *((path, name) for name in ("labels", "rule labels", "consequent labels"))]
 
 
 def _find_missing_gradient(rule: RuleReport, window: Window) -> Iterator[Alarm]:
@@ -87,7 +94,7 @@ def _find_missing_gradient(rule: RuleReport, window: Window) -> Iterator[Alarm]:
     here, best = sums.tolist()
     if best > 0 and here <= ZERO * best:
         found = f"violated on {percent(rule.violated)} of the samples, and its loss has no gradient with respect to any tensor"
-        yield _alarm(NO_GRADIENT, rule, rule.name, found)
+        yield make_alarm(NO_GRADIENT, rule.name, rule.name, found)
 
 
 def _watch_implication(
@@ -95,6 +102,7 @@ def _watch_implication(
 ) -> Iterator[Alarm]:
     antecedent = part.antecedent
     assert antecedent is not None
+    yield from watch_elsewhere(rule, part, window, diagnosis)
     labelled = antecedent.expected is not None
     if labelled and ((antecedent.expected or 0.0) < NEVER or (antecedent.read or 0.0) >= HALF):
         return  # by its labels the antecedent is rightly never true, or is still read
@@ -103,23 +111,31 @@ def _watch_implication(
         return  # the consequent is given, so a rule that excludes its antecedent does what it should
     holds, violated = antecedent.holds or 0.0, (antecedent.holds or 0.0) - (antecedent.applied or 0.0)
     consequent = (start.operands[1].holds or 0.0, part.operands[1].holds or 0.0)
-    if share is not None and share >= DENIAL and consequent[1] - consequent[0] <= NEVER:
+    before, after = 0.0, 0.0
+    if share is not None:
         before, after = window.ratio(("pull", part.path), 0, 2, start=True) or 0.0, statistics.fmean(window.pulls[part.path])
-        facts = (
-            f"{percent(share)} of the rule's pull makes the antecedent {antecedent.text} less true (true for {percent(holds)} of "
-            f"the {part.counted}), and the consequent {part.operands[1].text} has not gained ({percent(consequent[0])} at the "
-            f"start, {percent(consequent[1])} now)"
-        )
+    lasts = share is not None and window.counts["pull", part.path] >= LASTING and after >= STILL * before > 0
+    gained = consequent[1] - consequent[0] > NEVER
+    facts = (
+        f"the antecedent {antecedent.text} less true (true for {percent(holds)} of the {part.counted}), and the consequent "
+        f"{part.operands[1].text} has {'' if gained else 'not '}gained ({percent(consequent[0])} at the start, "
+        f"{percent(consequent[1])} now)"
+    )
+    still = f"the pull is still {after / before:.2g} times the one at the start, so something else works for it" if lasts else ""
+    if share is not None and share >= DENIAL and not gained:
+        facts = f"{percent(share)} of the rule's pull makes {facts}"
         if violated >= NEVER and violated * part.total >= FEW:
             message = f"{facts}; it is violated on {percent(violated)} and answers by arguing the antecedent away"
-            yield _alarm(SWITCHED_OFF, rule, part.path, message)
+            yield make_alarm(SWITCHED_OFF, rule.name, part.path, message)
             return
-        if window.counts["pull", part.path] >= LASTING and after >= STILL * before > 0:
-            message = (
-                f"{facts}; the pull is still {after / before:.2g} times the one at the start, so something else works for it"
-            )
-            yield _alarm(SWITCHED_OFF, rule, part.path, message)
+        if lasts:
+            yield make_alarm(SWITCHED_OFF, rule.name, part.path, f"{facts}; {still}")
             return
+    elif lasts and holds < NEVER and _works_against(window, part.path) >= AGAINST:
+        kind = BOTH_WAYS if gained else SWITCHED_OFF
+        message = f"{percent(_works_against(window, part.path))} of the rule's pull, on logarithms, makes {facts}; {still}"
+        yield make_alarm(kind, rule.name, part.path, message)
+        return
     rate, sums = window.peaks.get(part.path, (0.0, {}))
     peak = assemble_part(diagnosis, part.path, sums)
     if peak is None or not _has_fallen(rate, peak.total, holds, part.total):
@@ -128,9 +144,16 @@ def _watch_implication(
     if finding is None:
         return
     if finding.kind == SWITCHED_OFF and (share is None or share >= HALF or labelled):
-        yield _alarm(SWITCHED_OFF, rule, part.path, f"at its peak and now: {finding.sentence}")
+        yield make_alarm(SWITCHED_OFF, rule.name, part.path, f"at its peak and now: {finding.sentence}")
     elif finding.kind == BOTH_WAYS and (share is None or share >= SELDOM):
-        yield _alarm(BOTH_WAYS, rule, part.path, f"at its peak and now: {finding.sentence}", INFO)
+        yield make_alarm(BOTH_WAYS, rule.name, part.path, f"at its peak and now: {finding.sentence}", INFO)
+
+
+def _works_against(window: Window, path: str) -> float:
+    """The share of a rule's pull that lowers the logarithm of belief in its antecedent."""
+    sums = window.recent["pull", path]
+    both = float(sums[5] + sums[1])
+    return float(sums[5]) / both if both > 0 else 0.0
 
 
 def _has_fallen(before: float, count_before: int, after: float, count_after: int) -> bool:
@@ -152,7 +175,7 @@ def _watch_branches(
                 f"the branch {operand.text} is the nearest one for {percent(after)} of the {part.counted}, {percent(before)} at "
                 f"the start: it took over"
             )
-            yield _alarm(TAKEN_OVER, rule, part.path, message)
+            yield make_alarm(TAKEN_OVER, rule.name, part.path, message)
 
 
 def _watch_weights(rule: RuleReport, part: ConnectiveReport, logic: LogicLoss, window: Window) -> Iterator[Alarm]:
@@ -168,13 +191,13 @@ def _watch_weights(rule: RuleReport, part: ConnectiveReport, logic: LogicLoss, w
             f"violated on {percent(rule.violated)} of the samples, and the weights of {part.text} are still equal after "
             f"{visits:.0f} visits of each sample (entropy {part.weights.entropy:.4f} of 1)"
         )
-        yield _alarm(FROZEN, rule, part.path, message, WARNING if getattr(logic.method, "step", 1.0) else INFO)
+        yield make_alarm(FROZEN, rule.name, part.path, message, WARNING if getattr(logic.method, "step", 1.0) else INFO)
     elif (heaviest.weight or 0.0) > EVERY and (rule.violated or 0.0) > NEVER:
         message = (
             f"violated on {percent(rule.violated)} of the samples, while the branch {heaviest.text} has a mean weight of "
             f"{heaviest.weight:.3f}: the other branches get no gradient"
         )
-        yield _alarm(LOCKED_IN, rule, part.path, message)
+        yield make_alarm(LOCKED_IN, rule.name, part.path, message)
 
 
 def _watch_delta(rule: RuleReport, number: int, logic: LogicLoss, window: Window) -> Iterator[Alarm]:
@@ -189,6 +212,6 @@ def _watch_delta(rule: RuleReport, number: int, logic: LogicLoss, window: Window
     task = window.ratio("task", 1, 0)
     if task is not None and window.lowest is not None and task > RISEN * window.lowest and window.lowest > 0:
         message += f", and the task's loss has risen from {window.lowest:.3g} to {task:.3g}"
-        yield _alarm(AT_FLOOR, rule, rule.name, message, WARNING)
+        yield make_alarm(AT_FLOOR, rule.name, rule.name, message, WARNING)
     else:
-        yield _alarm(AT_FLOOR, rule, rule.name, f"{message}; the mean cost is {rule.cost or 0.0:.3g}", INFO)
+        yield make_alarm(AT_FLOOR, rule.name, rule.name, f"{message}; the mean cost is {rule.cost or 0.0:.3g}", INFO)

@@ -1,4 +1,4 @@
-"""What a monitor remembers of its looks: the start, the recent past, and the time when an antecedent was most often true."""
+"""What a monitor remembers of its looks: the start, the recent past, and when a side of an implication was at its extreme."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DECAY = 0.9
 START = 5
 """The first looks, which are the reference."""
 LATE = 20
-"""Looks over which a late pull is averaged: it comes from few samples, those that resist."""
+"""Looks over which a late pull is averaged (it comes from few samples, those that resist), and a rule can stop improving."""
 HISTORY = 1000
 """Looks that are kept in ``Monitor.history``."""
 
@@ -29,7 +29,10 @@ class Window:
         counts: how many looks had each key.
         latest: of values that are no sums, such as ``delta``: the latest.
         peaks: for each implication, ``recent`` when its antecedent was most often true.
+        troughs: for each implication, ``recent`` when its consequent held least often where no rule asks for it.
         pulls: for each implication, the pull per sample away from its antecedent at the latest :data:`LATE` looks.
+        broken: for each rule or implication, how often it was broken at the latest :data:`LATE` looks.
+        whole: of the pulls on each implication's consequent: the sums of all looks.
         lowest: of the task's loss: the smallest running mean.
     """
 
@@ -40,7 +43,10 @@ class Window:
         self.counts: dict[Hashable, int] = {}
         self.latest: Sums = {}
         self.peaks: dict[str, tuple[float, Sums]] = {}
+        self.troughs: dict[str, tuple[float, Sums]] = {}
         self.pulls: dict[str, tuple[float, ...]] = {}
+        self.broken: dict[str, tuple[float, ...]] = {}
+        self.whole: Sums = {}
         self.lowest: float | None = None
 
     def add(self, sums: Mapping[Hashable, Tensor], latest: Mapping[Hashable, Tensor]) -> None:
@@ -56,6 +62,8 @@ class Window:
                 self.start[key] = self.start[key] + value if key in self.start else value
             if isinstance(key, tuple) and key[0] == "pull":
                 self.pulls[key[1]] = (*self.pulls.get(key[1], ())[1 - LATE :], float(value[0] / value[2]))
+            if isinstance(key, tuple) and key[0] == "wide":
+                self.whole[key] = self.whole[key] + value if key in self.whole else value
         task = self.ratio("task", 1, 0)
         if task is not None and self.looks >= START:
             self.lowest = task if self.lowest is None else min(task, self.lowest)
@@ -71,6 +79,16 @@ class Window:
         """Remember the recent sums under ``keys`` if the rate of ``path`` was never higher."""
         if self.looks >= START and rate > self.peaks.get(path, (0.0, {}))[0]:
             self.peaks[path] = (rate, {key: self.recent[key] for key in keys if key in self.recent})
+
+    def lower_trough(self, path: str, rate: float, keys: Iterable[Hashable]) -> None:
+        """Remember the recent sums under ``keys`` if the rate of ``path`` was never lower, from the first look on."""
+        if rate < self.troughs.get(path, (2.0, {}))[0]:
+            self.troughs[path] = (rate, {key: self.recent[key] for key in keys if key in self.recent})
+
+    def keep_broken(self, path: str, rate: float) -> float:
+        """Remember how often ``path`` is broken now; gives how often it was :data:`LATE` looks ago, or at first."""
+        self.broken[path] = (*self.broken.get(path, ())[1 - LATE :], rate)
+        return self.broken[path][0]
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as plain values and tensors."""

@@ -10,7 +10,10 @@ from dualogic.diagnosis.report import ConnectiveReport, RuleReport
 from dualogic.diagnosis.verdict import class_name, percent
 
 TONES = {
+    verdict.WORSE: "broken",
+    verdict.CONTRADICTED: "broken",
     verdict.VIOLATED: "broken",
+    verdict.TOO_WIDE: "broken",
     verdict.SWITCHED_OFF: "shortcut",
     verdict.TAKEN_OVER: "shortcut",
     verdict.IN_KIND: "learned",
