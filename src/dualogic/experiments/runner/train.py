@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from dualogic.cli.extras import require
 from dualogic.diagnosis.events import FOLDER, Events
-from dualogic.errors import BindingError, NonFiniteError, OptionError
+from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
 from dualogic.experiments.runner.batches import Batches, count_steps, mix_seed
 from dualogic.experiments.runner.config import Config, Machine
 from dualogic.experiments.runner.diagnosis import POOL, VALIDATION, diagnose_end, diagnose_epoch
@@ -241,16 +241,27 @@ class Loop:
         self.folder.write_lines(METRICS, self.progress.history)
 
     def resume(self) -> None:
-        """Go on from the latest checkpoint, if there is one."""
+        """Go on from the latest checkpoint, if there is one.
+
+        Raises:
+            DataError: if it is damaged, or was written by another version.
+        """
         state = None if self.folder is None else self.folder.load(CHECKPOINT)
-        if state is None:
+        if self.folder is None or state is None:
             return
-        self.progress = Progress(**state["progress"])
-        self._load(state["network"])
-        self.best_weights = {name: tensor.to(self.fabric.device) for name, tensor in state["best"].items()}
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.logic is not None:
-            self.logic.load_state_dict(state["logic"])
+        try:
+            self.progress = Progress(**state["progress"])
+            self._load(state["network"])
+            self.best_weights = {name: tensor.to(self.fabric.device) for name, tensor in state["best"].items()}
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.logic is not None:
+                self.logic.load_state_dict(state["logic"])
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise DataError(
+                f"{self.folder.path / CHECKPOINT} is not a checkpoint of this version ({reason}); delete it, and the run starts "
+                f"from its beginning"
+            ) from error
 
     def _load(self, weights: dict[str, Tensor]) -> None:
         _unwrap(self.network).load_state_dict(weights)
