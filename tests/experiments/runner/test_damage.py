@@ -99,7 +99,7 @@ def test_an_error_without_words_and_a_full_disk_do_not_stop_the_others(tmp_path,
             raise raised[config.seed]
 
     monkeypatch.setattr(sweep, "train", fail)
-    with pytest.raises(StateError, match="2 of 3 runs stopped with an error: .*/0: RuntimeError; .*/1: .*No space left on device"):
+    with pytest.raises(StateError, match=r"2 of 3 runs stopped .*/0: RuntimeError; .*/1: .*No space left on device"):
         run_all([Config(Digits(), seed=seed) for seed in range(3)], Machine(), tmp_path)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import tyro
 
-from dualogic.cli.extras import require
 from dualogic.errors import DataError, OptionError
 
 
@@ -28,7 +27,6 @@ class ReportCommand:
 
     def run(self) -> int:
         """Read, write, and print the verdict."""
-        require("experiments", "numpy")
         from dualogic.experiments.report import make_model, make_page, read_runs
 
         if not self.runs:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
+from dualogic.arguments import shorten
 from dualogic.cli.extras import require
 from dualogic.errors import DataError, OptionError
 from dualogic.experiments.tasks import TASKS, Task
@@ -33,6 +34,9 @@ else:
     Chosen = Union[tuple(Annotated[task, tyro.conf.subcommand(name)] for name, task in CHOICES.items())]
 
 ALL = "all"
+MOST_SEEDS = 10_000
+LARGEST_SEED = 2**63
+"""Which random generators can take."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +81,8 @@ class Run:
         require("experiments", "lightning", "numpy", "rich", "matplotlib")
         from rich.console import Console
 
+        if self.jobs < 1:
+            raise OptionError(f"--jobs must be at least 1; got {self.jobs}")
         if isinstance(self.task, Convergence):
             return self._measure_convergence()
         with self._place(self.task) as (task, runs, machine):
@@ -136,11 +142,18 @@ def parse_seeds(text: str) -> list[int]:
     """
     seeds: list[int] = []
     for part in text.split(","):
-        first, dots, last = part.partition("..")
-        if not first.strip().isdigit() or (dots and not last.strip().isdigit()):
-            raise OptionError(f"--seeds takes numbers such as 3, 0,2,5 or 0..4; got {text!r}")
-        seeds += range(int(first), int(last if dots else first) + 1)
-    return seeds
+        first, dots, last = (word.strip() for word in part.partition(".."))
+        if not _is_seed(first) or (dots and not (_is_seed(last) and int(first) <= int(last))):
+            raise OptionError(f"--seeds takes numbers such as 3, 0,2,5 or 0..4; got {shorten(repr(text))}")
+        found = range(int(first), int(last if dots else first) + 1)
+        if len(seeds) + len(found) > MOST_SEEDS:
+            raise OptionError(f"--seeds takes at most {MOST_SEEDS:,} numbers at once; got {shorten(repr(text))}")
+        seeds += found
+    return list(dict.fromkeys(seeds))
+
+
+def _is_seed(word: str) -> bool:
+    return word.isascii() and word.isdigit() and int(word[:25]) < LARGEST_SEED
 
 
 def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs: int) -> None:

@@ -91,6 +91,7 @@ class Loop:
         torch.manual_seed(mix_seed(config.seed))
         self.problem = task.make_problem(config.seed, machine.data, device)
         labelled, self.pool = self.problem.labelled, _choose_pool(self.problem, task.rule_on)
+        _check_sizes(task, len(labelled), len(self.pool))
         # As many steps for each method, the fully supervised reference among them.
         steps = count_steps(len(labelled), len(self.pool), task.batch)
         if config.arm.supervised:
@@ -324,6 +325,12 @@ def _choose_pool(problem: Problem, rule_on: str) -> Tensor:
     if rule_on == "unlabelled":
         return problem.unlabelled
     return problem.labelled if rule_on == "labelled" else torch.cat([problem.labelled, problem.unlabelled])
+
+
+def _check_sizes(task: Task, labelled: int, pool: int) -> None:
+    if not labelled or not pool:
+        what = "labelled samples to train on" if not labelled else f"{task.rule_on} samples for the rule"
+        raise OptionError(f"the task {task.name!r} with these options has no {what}; change its sizes or shares, or --rule-on")
 
 
 def _make_optimizer(config: Config, network: nn.Module, captured: bool, device: torch.device) -> torch.optim.Optimizer:
