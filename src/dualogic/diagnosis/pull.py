@@ -101,10 +101,14 @@ def _total(gradients: Gradients, bound: Bound) -> Tensor:
 
 def _along(pull: Gradients, side: Gradients, bound: Bound) -> Tensor:
     """``sum over samples of max(<G, grad c>, 0)``."""
-    both = [(first * second).flatten(1).sum(1) for first, second in zip(pull, side) if first is not None and second is not None]
+    both = [_by_sample(first * second) for first, second in zip(pull, side) if first is not None and second is not None]
     if not both:
         return torch.zeros((), dtype=torch.float64, device=bound.device)
     return torch.stack(both).sum(0).clamp_min(0.0).sum().double()
+
+
+def _by_sample(value: Tensor) -> Tensor:
+    return value.flatten(1).sum(1) if value.dim() > 1 else value
 
 
 def _count_nearest(level: Observed, lane: int) -> Tensor:
