@@ -146,6 +146,28 @@ def test_a_long_sum_and_many_clauses():
     assert kinds(dl.lint(clauses)) == []
 
 
+def test_what_holds_elsewhere_but_not_where_the_antecedent_does_is_said_so():
+    a, b, v, w = dl.boolean("a"), dl.boolean("b"), dl.var("v"), dl.var("w")
+    outside = "where the antecedent `v <= 0` holds"
+    for rules, message in (
+        ((v <= 0) >> ((v >= 1) | (w >= 1)), f"the alternative `v >= 1` can never hold {outside}"),
+        ({"r": a >> (b | (v <= 0)), "s": v >= 1}, "the alternative `v <= 0` can never hold beside rule 's'"),
+        (
+            {"r": a >> (b | (v <= 0)), "s": a >> (v >= 1)},
+            "the alternative `v <= 0` can never hold where the antecedent `a` holds beside rule 's'",
+        ),
+        (
+            a >> (b >> ((w <= 0) | dl.Xor(~a, ~b))),
+            "the alternative `Xor(~a, ~b)` can never hold where the antecedents `a` and `b` hold",
+        ),
+        ((v <= 0) >> (dl.evidence(v >= 1) >> (w <= 0)), f"(v >= 1)` can never hold {outside}, so nothing follows"),
+        ((v <= 0) >> (a >> (v >= 1)), f"the consequent `v >= 1` can never hold together with its antecedent {outside}: all that"),
+        (a >> ((v <= 0) >> (v >= 1)), "the consequent `v >= 1` can never hold together with its antecedent: all that"),
+    ):
+        messages = [finding.message for finding in dl.lint(rules) if finding.kind in ("dead-branch", "vacuous")]
+        assert any(message in found for found in messages), messages
+
+
 def test_evidence_means_what_it_marks():
     a, b = dl.boolean("a"), dl.boolean("b")
     assert kinds(dl.lint({"r": dl.evidence(a) >> b, "s": ~a})) == ["vacuous"]
