@@ -175,11 +175,8 @@ def build_term(node):
         return getattr(SYMBOLS[rest[1]], rest[0])()
     parts = [build_term(part) for part in rest]
     unary = {"abs": abs, "negative": operator.neg, "square": lambda value: value**2, "half": lambda value: value / 2}
-    return (
-        unary[kind](*parts)
-        if kind in unary
-        else {"plus": operator.add, "minus": operator.sub, "times": operator.mul}[kind](*parts)
-    )
+    binary = {"plus": operator.add, "minus": operator.sub, "times": operator.mul}
+    return {**unary, **binary}[kind](*parts)
 
 
 def build(node):

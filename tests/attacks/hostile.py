@@ -31,29 +31,15 @@ SECONDS = 5
 MEMORY = 1 << 30
 MOST_LINES = 8
 """Of an answer: an error in a rule file shows the line, a mark, and what was expected; commands name every file apart."""
-WORDS = [
-    *(["--jobs", "0"], ["--jobs", "-1"], ["--devices", "0"], ["--devices", "-5"], ["--weight", "nan"], ["--weight", "-inf"]),
-    *(
-        ["--held-out", "0"],
-        ["--held-out", "1"],
-        ["--held-out", "-1"],
-        ["--held-out", "nan"],
-        ["--angle", "nan"],
-        ["--angle", "1e999"],
-    ),
-    *(
-        ["--seeds", "0..99999999999"],
-        ["--seeds", "5..1"],
-        ["--seeds", ""],
-        ["--seeds", "²"],
-        ["--seeds", "9" * 9999],
-        ["--seeds", "-1"],
-    ),
-    *(["--epochs", "0"], ["--epochs", "-1"], ["--batch", "0"], ["--measure-every", "0"], ["--learning-rate", "0"]),
-    *(["--learning-rate", "nan"], ["--weight-decay", "-1"], ["--rule-from", "2"], ["--rule-from", "nan"], ["--method", "magic"]),
-    *(["--options", "step"], ["--options", "step=nan"], ["--options", "step=" + "(" * 5000], ["--options", "=1"]),
-    *(["--options", "nothing=1"], ["--data", "/dev/null"], ["--data", "nowhere"], ["--runs", "/dev/null/runs"]),
-]
+WORDS = """
+--jobs 0 | --jobs -1 | --devices 0 | --devices -5 | --weight nan | --weight -inf | --held-out 0 | --held-out 1 | --held-out -1
+--held-out nan | --angle nan | --angle 1e999 | --seeds 0..99999999999 | --seeds 5..1 | --seeds , | --seeds ² | --seeds -1
+--epochs 0 | --epochs -1 | --batch 0 | --measure-every 0 | --learning-rate 0 | --learning-rate nan | --weight-decay -1
+--rule-from 2 | --rule-from nan | --method magic | --options step | --options step=nan | --options =1 | --options nothing=1
+--data /dev/null | --data nowhere | --runs /dev/null/runs
+""".strip().replace("\n", " | ")
+OPTIONS = [words.split() for words in WORDS.split(" | ")]
+OPTIONS += [["--seeds", "9" * 9999], ["--options", "step=" + "(" * 5000]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +145,17 @@ def ask_about_runs(draw, folder, whole):
     words = {
         "table": ["table", "digits", "--runs", str(runs)],
         "report": ["report", str(runs), "--out", str(folder / "report.html")],
-        "run": ["run", "digits", *again, "--runs", str(runs), "--seeds", "2" if name == CHECKPOINT else "0,1"],
+        "run": [
+            "run",
+            "digits",
+            *again,
+            "--accelerator",
+            "cpu",
+            "--runs",
+            str(runs),
+            "--seeds",
+            "2" if name == CHECKPOINT else "0,1",
+        ],
     }[
         draw.choice(
             ["run"] if name == CHECKPOINT else ["table", "report", "run"] if name in (CONFIG, RESULT) else ["table", "report"]

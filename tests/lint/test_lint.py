@@ -112,6 +112,12 @@ def test_rules_too_large_to_write_out_are_said_to_be_unchecked():
     (finding,) = dl.lint((x <= 1).all())
     assert (finding.kind, finding.severity) == ("unknown", "info")
     assert "more than 100,000" in finding.message
+    f = dl.categorical("f", 10**9)
+    (finding,) = dl.lint(f == 1)
+    assert "the rules have 1,000,000,001 parts, more than 100,000" in finding.message
+    a = dl.boolean("a", 250)
+    (finding,) = dl.lint(dl.ExactlyOne(*(a[place] for place in range(250))))
+    assert finding.message == "rule 'rule': its gradient was not looked at: the rule is too large"
 
 
 def test_lengths_of_ragged_axes():
