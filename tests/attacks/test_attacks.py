@@ -9,7 +9,8 @@ from attacks import formulas, rule_files
 from attacks.evaluator import BOOLEANS, CLASSES, MASKS, VARIABLES, build, draw_formula
 
 WORDS = """
-& | ~ >> Iff Xor ExactlyOne AtMost level evidence .all( .any( where= isin margin= != == < >= abs( ** @ .sum() .max() .probabilities
+& | ~ >> Iff Xor ExactlyOne AtMost level evidence .all( .any( where= isin margin= != == < >= abs( ** @ .sum() .max() .min()
+.probabilities
 """
 
 
