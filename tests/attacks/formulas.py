@@ -27,7 +27,7 @@ def check_one(choose, thorough=True):
     length = choose.randrange(1, 5)
     samples = [draw_sample(choose, length) for _ in range(SAMPLES)]
     tensors = to_tensors(samples, formula.symbols)
-    tol, lead, class_cost = choose.choice([0.0, 0.25]), choose.choice([0.0, 0.1]), choose.choice(["probability", "log"])
+    tol, lead, class_cost = choose.choice([0.0, 0.25]), choose.choice([0.0, 0.1, 0.3]), choose.choice(["probability", "log"])
     if thorough or choose.random() < 0.5:
         expected = [holds(node, sample, tol, lead) for sample in samples]
         found = formula.satisfied(tol=tol, lead=lead, **tensors).tolist()
