@@ -129,7 +129,13 @@ MUTANTS = (
         "return slope.expand(torch.broadcast_shapes(slope.shape, seen.mask.shape))\n",
         "tests/logic_loss tests/duals tests/methods",
     ),
-    Mutant("a pending update survives a load", "checkpoint.py", "self._run.pending = None", "pass", "tests/logic_loss"),
+    Mutant(
+        "a pending update survives a load",
+        "checkpoint.py",
+        "error_msgs):\n            self._run.pending = None",
+        "error_msgs):\n            pass",
+        "tests/logic_loss",
+    ),
     Mutant(
         "shared entries add up in local steps",
         "methods/mixture.py",
