@@ -36,7 +36,7 @@ attack: $(READY)
 
 # Small faults of the source, which the tests must find.
 mutants: $(READY)
-	$(BIN)/python tests/attacks/mutants.py $(MUTANTS)
+	PYTHONPATH=tests $(BIN)/python tests/attacks/mutants.py $(MUTANTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

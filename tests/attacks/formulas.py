@@ -1,6 +1,6 @@
 """Random formulas against the independent evaluator.
 
-Call: ``python tests/attacks/formulas.py FORMULAS [SEED]``.
+Call: ``PYTHONPATH=tests python tests/attacks/formulas.py FORMULAS [SEED]``.
 """
 
 import contextlib

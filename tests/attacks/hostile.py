@@ -1,6 +1,6 @@
 """Hostile inputs to every command: each is answered by one message, in bounded time and memory.
 
-Call: ``python tests/attacks/hostile.py FOLDER INPUTS [SEED]``. A program of its own, because it forks: every input is given to a
+Call: ``PYTHONPATH=tests python tests/attacks/hostile.py FOLDER INPUTS [SEED]``. A program of its own, because it forks: every input is given to a
 process that has all imports behind it.
 """
 
