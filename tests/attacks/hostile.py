@@ -1,7 +1,7 @@
 """Hostile inputs to every command: each is answered by one message, in bounded time and memory.
 
-Call: ``PYTHONPATH=tests python tests/attacks/hostile.py FOLDER INPUTS [SEED]``. A program of its own, because it forks: every input is given to a
-process that has all imports behind it.
+Call: ``PYTHONPATH=tests python tests/attacks/hostile.py FOLDER INPUTS [SEED]``. A program of its own, because it forks: every
+input is given to a process that has all imports behind it.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Kill a run at random moments, start it again, and print how often it ended as one that was not killed.
 
-Call: ``PYTHONPATH=tests python tests/attacks/kills.py FOLDER KILLS [SEED]``. A program of its own, because it forks. Moments are drawn in the
-processor time of the run, which does not depend on what else the machine does.
+Call: ``PYTHONPATH=tests python tests/attacks/kills.py FOLDER KILLS [SEED]``. A program of its own, because it forks. Moments
+are drawn in the processor time of the run, which does not depend on what else the machine does.
 """
 
 import dataclasses

@@ -1,7 +1,8 @@
 """Small faults of the source, each made in a copy of the project: the tests named beside it must fail.
 
-Call: ``PYTHONPATH=tests python tests/attacks/mutants.py [WORD ...]``; with words, only the mutants whose name or file has one of
-them. Ends with status 1 if a mutant survives, or if the text that it changes is no longer there once. Not part of CI: see ``make mutants``.
+Call: ``PYTHONPATH=tests python tests/attacks/mutants.py [WORD ...]``; with words, only the mutants whose name or file has one
+of them. Ends with status 1 if a mutant survives, or if the text that it changes is no longer there once. Not part of CI: see
+``make mutants``.
 """
 
 import os
