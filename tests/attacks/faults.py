@@ -239,10 +239,10 @@ MUTANTS = (
         f"{WORDS} -k claim",
     ),
     Mutant(
-        "a pipe is waited for",
+        "a device is read",
         "files.py",
         "    check_regular(path)\n    with path.open",
         "    with path.open",
-        f"{WORDS} -k no_rule_file",
+        f"{WORDS} -k device",
     ),
 )
