@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 
-.PHONY: demo test browser lint docs format clean
+.PHONY: demo test browser lint docs format clean attack mutants
 
 # torch comes first and alone, so that nothing else can ask for a larger build of it. The demo does not wait for what only
 # developers need.
@@ -29,6 +29,14 @@ test: $(READY)
 browser:
 	command -v chromium-headless-shell || command -v chromium || \
 		(apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium-headless-shell)
+
+# Random and hostile inputs at length, about an hour; how many of each is said by --formulas, --rule-sets, --kills and --inputs.
+attack: $(READY)
+	$(BIN)/python tests/attacks/run.py $(ATTACK)
+
+# Small faults of the source, which the tests must find.
+mutants: $(READY)
+	PYTHONPATH=tests $(BIN)/python tests/attacks/mutants.py $(MUTANTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

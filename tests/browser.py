@@ -16,7 +16,7 @@ import pytest
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 REQUIRED = "DUALOGIC_BROWSER"
-SECONDS = 60.0
+SECONDS = 300.0
 # The protocol is spoken on the descriptors 3 and 4, which only the child itself can put in place.
 CHILD = (
     "import fcntl, os, sys; ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]; "

@@ -1,12 +1,28 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there, and files that are safe to read."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import stat
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
+
+from dualogic.errors import DataError
+
+STALE = 60 * 60
+"""Seconds after which a part is taken for a leftover even if a process has the number of the one that wrote it."""
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode), "a device"),
+)
 
 
 def save_whole(value: Any, path: str | os.PathLike[str]) -> None:
@@ -23,13 +39,104 @@ def save_whole(value: Any, path: str | os.PathLike[str]) -> None:
         ...     torch.load(f"{folder}/run.pt", weights_only=True)
         {'step': tensor(3)}
     """
-    target = Path(path)
+    with write_whole(Path(path)) as file:
+        torch.save(value, file)
+
+
+@contextlib.contextmanager
+def write_whole(target: Path) -> Iterator[IO[bytes]]:
+    """Open a file that gets its name only when it is complete and on disk.
+
+    What a killed process left of an earlier attempt is removed first, and what a failed one leaves, at once.
+
+    Args:
+        target: the name; a file that is there stays until the new one replaces it.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with write_whole(folder / "a.txt") as file:
+        ...     _ = file.write(b"all of it")
+        >>> [path.name for path in folder.iterdir()]
+        ['a.txt']
+    """
+    remove_leftovers(target.parent, target.name)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            torch.save(value, file)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Delete what killed processes were writing, and nothing that a living one is writing.
+
+    Args:
+        folder: where to look; may be absent.
+        name: the file they were writing; any by default.
+    """
+    pattern = re.compile(rf"\.{re.escape(name) if name else '.+'}\.(\d+)\.part")
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            found = pattern.fullmatch(path.name)
+            if found and _is_leftover(path, int(found[1])):
+                path.unlink(missing_ok=True)
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The content of a regular file of bounded size.
+
+    A pipe would be waited for, a device may never end, and a file that is far larger than it should be fills the memory.
+
+    Args:
+        path: of the file.
+        most: bytes that it may have.
+
+    Raises:
+        OSError: if it cannot be opened.
+        DataError: if it is no regular file, or larger.
+
+    Example:
+        >>> read_bytes(Path(os.devnull), 10)
+        Traceback (most recent call last):
+            ...
+        dualogic.errors.DataError: /dev/null is a device, not a regular file; save what it holds in a file first
+    """
+    check_regular(path)
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise DataError(f"{path} has {path.stat().st_size:,} bytes; a file of its kind has {most:,} at most")
+    return content
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a folder, a pipe, a socket or a device where a file is expected.
+
+    Raises:
+        OSError: if there is nothing of this name.
+        DataError: if it is something else.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = next((text for test, text in _KINDS if test(mode)), "something else")
+        raise DataError(f"{path} is {kind}, not a regular file; save what it holds in a file first")
+
+
+def _is_leftover(path: Path, writer: int) -> bool:
+    if writer == os.getpid():
+        return True
+    try:
+        if time.time() - path.stat().st_mtime > STALE:
+            return True
+        if os.name != "nt":  # where asking would send the process a signal
+            os.kill(writer, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # a process of another user, or a part that is gone
+        return False
+    return False

@@ -10,11 +10,14 @@ from typing import ClassVar
 
 import pytest
 import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import dualogic as dl
 from dualogic.diagnosis import alarm, verdict, watch, watch_consequent, window
 from dualogic.diagnosis import monitor as module
 from dualogic.methods.truth import TruthMethod
+from strategies import bindings, formulas, quantified
 
 s = dl.var("s", 4)
 EITHER = ((s == 0) | (s == 1)).all()
@@ -358,6 +361,69 @@ def test_bad_options_are_refused(options, message):
         dl.Monitor(EITHER)
     with pytest.raises(dl.errors.OptionError, match="num_samples=None"):
         dl.Monitor(dl.LogicLoss(EITHER), labels={"s": torch.zeros(4, 4)})
+
+
+# ---------------------------------------------------------------- any rule
+
+a, b, x, y, i = dl.boolean("a"), dl.boolean("b", input="logits"), dl.var("x"), dl.var("y"), dl.categorical("i", 3, input="logits")
+
+
+@pytest.mark.parametrize("method", ["dual", "uniform", "hard", "dl2", "godel"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        a >> (y >= 1),
+        (x <= 0) >> (y <= 0),
+        b >> a,
+        (i == 1) >> b,
+        (x <= 0) >> (i == 2),
+        (a & b) >> (x + y <= 1),
+        dl.Iff(a, y >= 1),
+    ],
+    ids=str,
+)
+def test_scalar_symbols_are_watched(rule, method):
+    """Gradients of symbols without axes have no axis but the batch's."""
+    logic = dl.LogicLoss(rule, num_samples=6, method=method)
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    for _ in range(3):
+        leaves = {name: torch.rand(6, *((3,) if name == "i" else ()), requires_grad=True) for name in rule.symbols}
+        logic(torch.arange(6), **leaves).backward()
+    assert len(monitor.history) == 3
+
+
+def test_a_scalar_is_watched_like_an_axis_of_one():
+    u, w = dl.var("x", 1), dl.var("y", 1)
+    first, second = torch.randn(2, 5, generator=torch.Generator().manual_seed(0))
+    histories = []
+    for rule, tail in (((x <= 0) >> (y <= 0), ()), ((u[0] <= 0) >> (w[0] <= 0), (1,))):
+        logic = dl.LogicLoss(rule, num_samples=5, method="uniform")
+        monitor = dl.Monitor(logic, every=1, warn=False)
+        for _ in range(4):
+            left, right = (values.view(5, *tail).clone().requires_grad_() for values in (first, second))
+            logic(torch.arange(5), x=left, y=right)
+        histories.append([entry["rule"]["rule/pull"] for entry in monitor.history])
+    assert histories[0] == histories[1]
+    assert histories[0][-1] != [0, 0]
+
+
+@given(data=st.data())
+@settings(max_examples=25)
+def test_random_rules_are_watched_without_a_word(data):
+    formula = data.draw(st.one_of(formulas(depth=2, atom_count=3), quantified(depth=2)))
+    bound = {
+        name: value.requires_grad_() if value.is_floating_point() else value
+        for name, value in data.draw(bindings(formula, batch=3)).items()
+    }
+    try:
+        logic = dl.LogicLoss(formula, num_samples=3)
+        logic(torch.arange(3), **bound)
+    except dl.errors.DualogicError:
+        assume(False)  # what the loss itself refuses
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    for _ in range(2):
+        logic(torch.arange(3), **bound)
+    assert len(monitor.history) == 2
 
 
 # ---------------------------------------------------------------- without a monitor

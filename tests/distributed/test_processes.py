@@ -31,7 +31,7 @@ def launch(size, folder):
         for rank in range(size)
     ]
     try:
-        said = [process.communicate(timeout=150)[0] for process in processes]
+        said = [process.communicate(timeout=900)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()

@@ -105,7 +105,7 @@ def test_two_processes_learn_what_one_learns(pair, tmp_path):
         [sys.executable, pair.__file__, str(tmp_path / "two.pt")],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         check=True,
-        timeout=150,
+        timeout=900,
         capture_output=True,
     )
     two, one = torch.load(tmp_path / "two.pt", weights_only=True), pair.fit(1)

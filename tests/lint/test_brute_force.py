@@ -90,14 +90,16 @@ def truth(node, dropped=None):
 
 
 def sites(node, path=ALL, dropped=None, around=(), found=None):
-    """Alternatives, antecedents and consequents: where each holds and matters, by node, place and surroundings."""
+    """Alternatives, antecedents and consequents by node, place and surroundings: where each holds and matters; where it holds."""
     found = {} if found is None else found
     kind, *rest = node
     outermost = node if dropped is None else dropped
 
     def record(place, part, path, dropped, around):
         key = (node, place, dropped, around)
-        found[key] = found.get(key, ~ALL) | (path & truth(part))
+        matters, anywhere = found.get(key, (~ALL, ~ALL))
+        own = truth(rest[0]) if place == "consequent" else ALL
+        found[key] = (matters | (path & truth(part)), anywhere | (own & truth(part)))
         return (*around, key)
 
     if kind == "and":
@@ -122,12 +124,14 @@ def lifeless(name, rules, others):
     """The sites of a rule that can never hold beside other rules, without those inside of another one."""
     dead = []
     beside = np.all([ALL, *(truth(rules[other]) for other in others)], axis=0)
-    for key, holds in sites(rules[name]).items():
-        _, _, dropped, around = key
-        if not (holds & beside & truth(rules[name], dropped)).any():
-            dead.append((key, around))
+    for key, (matters, anywhere) in sites(rules[name]).items():
+        _, _, dropped, _ = key
+        possible = beside & truth(rules[name], dropped)
+        if not (matters & possible).any():
+            # Where it could hold at all, the antecedents around it are to blame.
+            dead.append((key, bool((anywhere & possible).any())))
     keys = [key for key, _ in dead]
-    return [key for key, around in dead if not any(outer in keys for outer in around)]
+    return [(key, blamed) for key, blamed in dead if not any(outer in keys for outer in key[3])]
 
 
 def expected(rules, findings):
@@ -146,8 +150,8 @@ def expected(rules, findings):
         beside = np.all([ALL, *(truth(rules[other]) for other in others)], axis=0)
         clashes = not (beside & truth(rules[name])).any()
         dead = lifeless(name, rules, [] if clashes else others)
-        verdict.update(("vacuous" if key[1] == "antecedent" else "dead-branch", name) for key in dead)
-        if any(key[0] == rules[name] and key[1] == "antecedent" for key in dead):
+        verdict.update(("vacuous" if key[1] == "antecedent" else "dead-branch", name, blamed) for key, blamed in dead)
+        if any(key[0] == rules[name] and key[1] == "antecedent" for key, _ in dead):
             continue
         if truth(rules[name]).all():
             verdict["tautology", name] += 1
@@ -173,20 +177,35 @@ def check_reasons(rules, findings):
                 assert follows == (len(kept) == len(sources))
 
 
-def test_random_rule_sets_agree_with_enumeration(monkeypatch):
-    # Most of the time would go into gradients, which are tested elsewhere.
-    monkeypatch.setattr(gradient, "check_gradient", lambda *_: [])
-    choose = random.Random(0)
+def summary(finding):
+    """Kind and rule; of a part that can never hold also whether antecedents around it are said to be to blame."""
+    if finding.kind not in ("vacuous", "dead-branch"):
+        return finding.kind, finding.rules[0]
+    return finding.kind, finding.rules[0], " where the antecedent" in finding.message
+
+
+def check_rule_sets(count, seed):
+    """Random rule sets against enumeration; how often each kind of finding occurred."""
+    choose = random.Random(seed)
     seen = Counter()
-    for _ in range(500):
+    for _ in range(count):
         rules = {f"r{number}": draw(choose, choose.choice([1, 2, 2, 3])) for number in range(choose.choice([1, 2, 3, 4]))}
         formulas = {name: build(node) for name, node in rules.items()}
         findings = dl.lint(formulas)
         above = [finding for finding in findings if finding.severity != "info"]
-        verdict = Counter((finding.kind, finding.rules[0]) for finding in above)
+        verdict = Counter(summary(finding) for finding in above)
         assert verdict == expected(rules, findings), (formulas, findings)
         assert not any(finding.kind == "unknown" for finding in findings), findings
         check_reasons(rules, findings)
         seen.update({finding.kind for finding in above} or {"sound"})
+        seen["blamed on an antecedent"] += any(" where the antecedent" in finding.message for finding in above)
+    return seen
+
+
+def test_random_rule_sets_agree_with_enumeration(monkeypatch):
+    # Most of the time would go into gradients, which are tested elsewhere.
+    monkeypatch.setattr(gradient, "check_gradient", lambda *_: [])
+    seen = check_rule_sets(500, seed=0)
     for kind in ("unsatisfiable", "conflict", "tautology", "implied", "vacuous", "dead-branch", "sound"):
         assert seen[kind] >= 20, seen
+    assert seen["blamed on an antecedent"] >= 5, seen

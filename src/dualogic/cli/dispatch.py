@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
@@ -41,13 +43,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0, or 1 after an error that is explained on stderr. Words that cannot be parsed leave with
-        status 2.
+        status 2, an interruption with 130.
     """
     try:
         return _parse(arguments).run()
+    except BrokenPipeError:  # who reads the output has seen enough
+        with contextlib.suppress(OSError):  # so that nothing is flushed into the pipe at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except DualogicError as error:
         print(f"dualogic: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"dualogic: {describe(error)}", file=sys.stderr)
+        return 1
+    except RecursionError:
+        print("dualogic: the input is nested too deeply", file=sys.stderr)
+        return 1
+    except MemoryError:
+        print("dualogic: the input needs more memory than there is", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("dualogic: interrupted; a run goes on where it was when started again", file=sys.stderr)
+        return 130
+
+
+def describe(error: OSError) -> str:
+    """An error of the system as one would say it.
+
+    Example:
+        >>> describe(FileNotFoundError(2, "No such file or directory", "a.rules"))
+        'a.rules: No such file or directory'
+    """
+    return str(error) if error.filename is None or error.strerror is None else f"{error.filename}: {error.strerror}"
 
 
 def _parse(arguments: Sequence[str] | None) -> Command:

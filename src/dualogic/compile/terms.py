@@ -303,7 +303,9 @@ class TermBuilder:
         return self._emit(ops.Fixed(self._constant(torch.tensor(numbers, dtype=torch.float64).reshape(shape))))
 
     def _constant(self, tensor: Tensor) -> int:
-        key = (tensor.dtype, tuple(tensor.shape), tensor.numpy().tobytes() if tensor.numel() <= 64 else id(tensor))
+        # Bytes, because 0.0 and -0.0 are equal; not through numpy, which torch does without.
+        content = bytes(tensor.flatten().view(torch.uint8).tolist()) if tensor.numel() <= 64 else id(tensor)
+        key = (tensor.dtype, tuple(tensor.shape), content)
         if key not in self._numbers:
             self._numbers[key] = len(self.constants)
             self.constants.append(tensor)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from dualogic.errors import OptionError
+
 
 def divide_by_class(labels: Tensor, classes: int, sizes: Callable[[int], Sequence[int]], seed: int) -> list[Tensor]:
     """Disjoint sets of samples in which every class has its part.
@@ -32,6 +34,9 @@ def divide_by_class(labels: Tensor, classes: int, sizes: Callable[[int], Sequenc
         members = (labels == number).nonzero().squeeze(1)
         members = members[torch.randperm(len(members), generator=generator)]
         wanted = list(sizes(len(members)))
+        if sum(wanted) > len(members) or min(wanted, default=0) < 0:
+            asked = ", ".join(map(str, wanted))
+            raise OptionError(f"class {number} has {len(members)} samples, too few for sets of {asked}; choose smaller sets")
         parts = members.split([*wanted, len(members) - sum(wanted)])
         sets = sets or [[] for _ in parts]
         for chosen, part in zip(sets, parts):

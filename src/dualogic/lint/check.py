@@ -13,7 +13,7 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.inspect import SYMBOLS, collect_symbols
 from dualogic.formula.node import walk
 from dualogic.formula.shape import max_shape
-from dualogic.formula.symbol import Variable
+from dualogic.formula.symbol import Categorical, Variable
 from dualogic.formula.term import Constant, Number
 from dualogic.lint.finding import SEVERITIES, Finding, found
 
@@ -87,7 +87,7 @@ def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, floa
 
 
 def ground_size(rules: Mapping[str, Formula]) -> int:
-    """How many formulas and terms the rules have once their axes are written out.
+    """How many formulas, terms and classes the rules have once their axes are written out.
 
     Example:
         >>> import dualogic as dl
@@ -95,8 +95,10 @@ def ground_size(rules: Mapping[str, Formula]) -> int:
         11
     """
     leaves = (*SYMBOLS, Number, Constant)
-    parts = [node for node in walk(*rules.values()) if hasattr(node, "shape") and not isinstance(node, leaves)]
-    return sum(math.prod(max_shape(node.shape)) for node in parts)
+    nodes = walk(*rules.values())
+    parts = [node for node in nodes if hasattr(node, "shape") and not isinstance(node, leaves)]
+    classes = sum(node.size * math.prod(max_shape(node.shape)) for node in nodes if isinstance(node, Categorical))
+    return classes + sum(math.prod(max_shape(node.shape)) for node in parts)
 
 
 def check_ranges(

@@ -12,7 +12,7 @@ from torch import Tensor
 from dualogic.compile.plan import compile_rules
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic.formula.atom import Boolean, BooleanExpression, ClassEqual, ClassIn
-from dualogic.formula.connective import Formula
+from dualogic.formula.connective import Cardinality, Formula
 from dualogic.formula.function import Application
 from dualogic.formula.node import Node, walk
 from dualogic.formula.shape import max_shape
@@ -26,6 +26,8 @@ FLAT = 1e-9
 NUDGE = 1e-3
 LARGEST = 20_000_000
 """How many numbers an evaluation may need."""
+MOST_CLAUSES = 20_000
+"""How many clauses a count such as ``ExactlyOne`` may be written out to; more take longer to compile than to ask about."""
 
 
 def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]:
@@ -45,7 +47,7 @@ def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]
     if any(isinstance(node, (BooleanExpression, ClassIn, ClassEqual)) for node in nodes):
         costs.append("probability")
     inputs = draw_inputs(formula, ranges)
-    if len(next(iter(inputs.values()))) * _size(nodes) > LARGEST:
+    if len(next(iter(inputs.values()))) * _size(nodes) > LARGEST or _clauses(nodes) > MOST_CLAUSES:
         return [found("unknown", (name,), f"rule {name!r}: its gradient was not looked at: the rule is too large")]
     for class_cost in costs:
         try:
@@ -74,6 +76,11 @@ def _size(nodes: Iterable[Node]) -> int:
         classes = node.operand.symbol.size if isinstance(node, ClassIn) else 1
         total += entries * (node.left.symbol.size**2 if isinstance(node, ClassEqual) else classes)
     return total
+
+
+def _clauses(nodes: Iterable[Node]) -> int:
+    """How many clauses the counts of a rule are written out to."""
+    return sum(math.comb(len(node.operands), node.bound + 1) for node in nodes if isinstance(node, Cardinality))
 
 
 def _flat_places(formula: Formula, inputs: Mapping[str, Tensor], class_cost: str) -> list[int]:

@@ -219,14 +219,25 @@ class LogicCheck:
 
     def _explain(self, site: Site, own: Any, others: list[str]) -> DeadSite:
         fixed = [self.full, self.occupied]
-        core = self.prover.minimise([*(self.holds[other] for other in others), own], fixed, site.possible)
+        beside = [*(self.holds[other] for other in others), own]
+        left_out: list[Formula] = []  # antecedents that are not to blame
+        for antecedent in site.antecedents:
+            weaker = site.possible_without([*left_out, antecedent])
+            if self.prover.ask([*fixed, *beside], weaker).verdict == "unsat":
+                left_out.append(antecedent)
+        needed = [formula for formula in site.antecedents if all(formula is not other for other in left_out)]
+        core = self.prover.minimise(beside, fixed, site.possible_without(left_out))
         names = [self.owner[literal.get_id()] for literal in core if literal is not own]
-        return DeadSite(site, sorted(names, key=list(self.rules).index), any(literal is own for literal in core))
+        return DeadSite(site, sorted(names, key=list(self.rules).index), any(literal is own for literal in core), needed)
 
     def _dead_finding(self, name: str, item: DeadSite) -> Finding:
         site, operand = item.site, item.site.operand.brief()
         reasons = [*(["the rest of the rule"] if item.own else []), *([_rules(item.sources)] if item.sources else [])]
         given = f" beside {' and '.join(reasons)}" if reasons else ""
+        if item.antecedents:
+            texts = [f"`{formula.brief()}`" for formula in item.antecedents]
+            words = ("antecedent", "holds") if len(texts) == 1 else ("antecedents", "hold")
+            given = f" where the {words[0]} {_listed(texts)} {words[1]}{given}"
         if site.role == "antecedent":
             kind, message = "vacuous", f"the antecedent `{operand}` can never hold{given}, so nothing follows from it"
         elif site.role == "consequent":
@@ -245,11 +256,12 @@ class LogicCheck:
 
 @dataclasses.dataclass(frozen=True)
 class DeadSite:
-    """A site that can never hold, the other rules that are to blame, and whether its own rule is."""
+    """A site that can never hold, the other rules that are to blame, whether its own rule is, and which antecedents around it."""
 
     site: Site
     sources: list[str]
     own: bool
+    antecedents: list[Formula]
 
 
 def _core_of(formula: Formula) -> Formula:

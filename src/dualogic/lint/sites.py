@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Union
 
 import z3
 
@@ -24,6 +25,9 @@ from dualogic.lint.encode import Encoder
 from dualogic.lint.terms import positions
 from dualogic.lint.world import Entry
 
+Path = tuple[tuple[Any, Union[Formula, None]], ...]
+"""Conditions under which a part matters; each with the antecedent that it says to hold, if it does."""
+
 
 @dataclasses.dataclass
 class Site:
@@ -37,6 +41,7 @@ class Site:
             where the operand fails; ``None`` if the whole rule can be kept.
         around: the sites that it stands inside of.
         holds: for each position, that the operand holds where it matters.
+        places: for each position, when it matters, and that the operand holds.
     """
 
     role: str
@@ -45,11 +50,26 @@ class Site:
     dropped: Formula | None
     around: tuple[int, ...]
     holds: list[Any] = dataclasses.field(default_factory=list)
+    places: list[tuple[Path, Any]] = dataclasses.field(default_factory=list)
 
     @functools.cached_property
     def possible(self) -> Any:
         """That the operand holds somewhere."""
         return z3.Or(self.holds)
+
+    @property
+    def antecedents(self) -> list[Formula]:
+        """Of the implications in whose consequents the operand stands, outer ones first; not that of its own one."""
+        own = self.node.antecedent if isinstance(self.node, Implication) else None
+        path, _ = self.places[0]
+        return [formula for _, formula in path if formula is not None and not (self.role == "consequent" and formula is own)]
+
+    def possible_without(self, left_out: Sequence[Formula]) -> Any:
+        """That the operand holds somewhere, whether or not some antecedents hold there."""
+        skipped = {id(formula) for formula in left_out}
+        return z3.Or(
+            [z3.And(*(part for part, formula in path if id(formula) not in skipped), holds) for path, holds in self.places]
+        )
 
 
 def find_sites(formula: Formula, encoder: Encoder) -> list[Site]:
@@ -64,12 +84,10 @@ class _Search:
         self.encoder = encoder
         self.sites: dict[tuple[Any, ...], Site] = {}
 
-    def visit(
-        self, node: Formula, position: Entry, path: tuple[Any, ...], dropped: Formula | None, around: tuple[int, ...]
-    ) -> None:
+    def visit(self, node: Formula, position: Entry, path: Path, dropped: Formula | None, around: tuple[int, ...]) -> None:
         """Look for sites in ``node``; ``path`` says when it matters."""
 
-        def enter(part: Formula, site: Site | None, path: tuple[Any, ...] = path, dropped: Formula | None = dropped) -> None:
+        def enter(part: Formula, site: Site | None, path: Path = path, dropped: Formula | None = dropped) -> None:
             inside = around if site is None else (*around, id(site))
             self.visit(part, fit(position, part.shape), path, dropped, inside)
 
@@ -87,7 +105,7 @@ class _Search:
         elif isinstance(node, Implication):
             antecedent = self._record(node, 0, "antecedent", node.antecedent, position, path, outermost, around)
             enter(node.antecedent, antecedent, dropped=outermost)
-            path = (*path, self.encoder.below(node.antecedent, position))
+            path = (*path, (self.encoder.below(node.antecedent, position), node.antecedent))
             around = (*around, id(antecedent))
             enter(node.consequent, self._record(node, 1, "consequent", node.consequent, position, path, dropped, around), path)
         elif isinstance(node, Equivalence):
@@ -102,7 +120,7 @@ class _Search:
                     enter(operand, None, dropped=outermost)
         elif isinstance(node, Quantifier):
             for inner in positions(node.operand.shape, node.dims, position):
-                conditions = self.encoder.conditions(node, inner)
+                conditions = [(condition, None) for condition in self.encoder.conditions(node, inner)]
                 self.visit(node.operand, inner, (*path, *conditions), dropped, around)
 
     def _record(
@@ -112,12 +130,14 @@ class _Search:
         role: str,
         operand: Formula,
         position: Entry,
-        path: tuple[Any, ...],
+        path: Path,
         dropped: Formula | None,
         around: tuple[int, ...],
     ) -> Site:
         key = (id(node), place, id(dropped), around)
         if key not in self.sites:
             self.sites[key] = Site(role, node, operand, dropped, around)
-        self.sites[key].holds.append(z3.And(*path, self.encoder.below(operand, position)))
+        holds = self.encoder.below(operand, position)
+        self.sites[key].holds.append(z3.And(*(condition for condition, _ in path), holds))
+        self.sites[key].places.append((path, holds))
         return self.sites[key]

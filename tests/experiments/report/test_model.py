@@ -159,7 +159,7 @@ def test_mistakes_are_one_line(folders, tmp_path, capsys):
     with pytest.raises(DataError, match=r"result\.json is not whole JSON"):
         read_runs([root / "digits"])
     (files[1].parent / "config.json").write_text("{}")
-    with pytest.raises(DataError, match=r"config\.json is not the configuration of a run"):
+    with pytest.raises(DataError, match=r"config\.json lacks task, method"):
         read_runs([files[1].parent])
     assert main(["report", str(tmp_path / "nothing"), "--out", str(tmp_path / "page.html")]) == 1
     captured = capsys.readouterr()

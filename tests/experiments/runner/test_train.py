@@ -41,6 +41,15 @@ def test_batches(labelled, pool, batch, epoch):
     torch.testing.assert_close(drawn[0], again[0])
 
 
+def test_the_pool_has_an_order_of_its_own():
+    """Equally long lists are not drawn by the same numbers: a labelled sample would always meet the same one of the pool."""
+    for epoch in range(3):
+        labelled, pool = Batches(64, 64, 16, 4, seed=0).epoch(epoch)
+        assert (labelled == pool).double().mean() < 0.2
+    first, second = (Batches(64, 64, 16, 4, seed=0).epoch(epoch) for epoch in range(2))
+    assert all(not torch.equal(one, other) for one, other in zip(first, second))
+
+
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=3), st.lists(st.integers(0, 20), min_size=1, max_size=3))
 def test_seeds_differ(one, other):
     assert (mix_seed(*one) == mix_seed(*other)) == (one == other)
@@ -65,6 +74,18 @@ def test_the_model_is_chosen_on_validation(small, monkeypatch):
     assert result.chosen_epoch == 2
     assert result.test["accuracy"] == pytest.approx(weights[1])
     assert result.last["accuracy"] == pytest.approx(weights[2])
+
+
+@pytest.mark.parametrize(
+    ("figures", "higher", "chosen"),
+    [([50, 90, 90], True, 2), ([90, 90, 90], True, 1), ([3, 1, 1], False, 2), ([1, 1, 1], False, 1), ([5, 7, 6], False, 1)],
+)
+def test_of_equal_epochs_the_first_is_chosen(figures, higher, chosen, small, monkeypatch):
+    task, machine = small
+    waiting = iter(map(float, figures))
+    monkeypatch.setattr(DigitsProblem, "evaluate", lambda self, network, part: {"accuracy": next(waiting, 0.0)})
+    monkeypatch.setattr(Digits, "choose_higher", higher)
+    assert train(Config(dataclasses.replace(task, epochs=3), "none"), machine).chosen_epoch == chosen
 
 
 def test_supervised_sees_all_labels_and_takes_as_many_steps(small):
@@ -146,7 +167,9 @@ def test_learning_rate_falls_along_a_cosine(small):
         patch.setattr(Loop, "_set_learning_rate", record)
         train(Config(dataclasses.replace(task, epochs=20, decay="cosine", measure_every=20), "none"), machine)
     assert max(rates) == pytest.approx(1e-3)
-    assert rates[0] < max(rates)
+    # A tenth of 20 epochs is the rise: the first has half of the highest, not nothing.
+    assert rates[:2] == pytest.approx([0.5e-3, 1e-3])
+    assert min(rates) > 0
     assert rates[-1] < 0.05 * max(rates)
     assert rates.index(max(rates)) <= 2
     assert all(before >= after for before, after in itertools.pairwise(rates[2:]))

@@ -51,18 +51,24 @@ class Lint:
         return int(any(is_above_info(list(report.findings)) for report in reports))
 
     def _check(self, path: Path) -> FileReport:
-        from dualogic.errors import ParseError
+        from dualogic.errors import DualogicError, OptionError
         from dualogic.formula.text.rule_set import load_rules
         from dualogic.lint.check import lint
         from dualogic.lint.report import FileReport
 
         try:
             rules = load_rules(path)
-        except (ParseError, OSError, UnicodeDecodeError) as error:
-            problem = str(error) if isinstance(error, ParseError) else f"{path}: {error}"
-            print(f"dualogic: {problem}", file=sys.stderr)
-            return FileReport(str(path), {}, [], problem)
-        return FileReport(str(path), rules.lines, lint(rules, timeout=self.timeout))
+            return FileReport(str(path), rules.lines, lint(rules, timeout=self.timeout))
+        except OptionError:
+            raise
+        except DualogicError as error:
+            problem = str(error) if str(path) in str(error) else f"{path}: {error}"
+        except OSError as error:
+            problem = f"{path}: {error.strerror or error}"
+        except RecursionError:
+            problem = f"{path}: a rule is nested too deeply; name its parts with let"
+        print(f"dualogic: {problem}", file=sys.stderr)
+        return FileReport(str(path), {}, [], problem)
 
 
 COMMAND = Lint

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import tyro
 
-from dualogic.cli.extras import require
-from dualogic.errors import OptionError
+from dualogic.errors import DataError, OptionError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,6 +17,7 @@ class ReportCommand:
 
     The verdict comes first; then each branch and the weights of the duals over training, per class, delta and losses, and the
     samples that break the rule. A run of the method none with the same seed is taken as the baseline, if it stands beside a run.
+    A damaged run folder is named and left out; the exit status is then 1.
     """
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
@@ -26,17 +27,19 @@ class ReportCommand:
 
     def run(self) -> int:
         """Read, write, and print the verdict."""
-        require("experiments", "numpy")
         from dualogic.experiments.report import make_model, make_page, read_runs
 
         if not self.runs:
             raise OptionError("name at least one run folder, as in dualogic report runs/digits/dual/0")
-        model = make_model(read_runs(self.runs))
+        damage: list[DataError] = []
+        model = make_model(read_runs(self.runs, damage.append))
         self.out.parent.mkdir(parents=True, exist_ok=True)
         self.out.write_text(make_page(model), encoding="utf-8")
         print(model["verdict"])
         print(f"written: {self.out}")
-        return 0
+        for error in damage:
+            print(f"dualogic: {error}; the run is left out", file=sys.stderr)
+        return int(bool(damage))
 
 
 COMMAND = ReportCommand

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
+from dualogic.arguments import shorten
 from dualogic.cli.extras import require
-from dualogic.errors import OptionError
+from dualogic.errors import DataError, OptionError
 from dualogic.experiments.tasks import TASKS, Task
 
 
@@ -33,6 +34,9 @@ else:
     Chosen = Union[tuple(Annotated[task, tyro.conf.subcommand(name)] for name, task in CHOICES.items())]
 
 ALL = "all"
+MOST_SEEDS = 10_000
+LARGEST_SEED = 2**63
+"""Which random generators can take."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,14 +81,19 @@ class Run:
         require("experiments", "lightning", "numpy", "rich", "matplotlib")
         from rich.console import Console
 
+        if self.jobs < 1:
+            raise OptionError(f"--jobs must be at least 1; got {self.jobs}")
         if isinstance(self.task, Convergence):
             return self._measure_convergence()
         with self._place(self.task) as (task, runs, machine):
             configs = self._configs(task)
-            folders = _run_with_progress(configs, machine, runs, self.jobs)
-            console = Console()
-            for config, folder in zip(configs, folders):
-                console.print(_summary(config, folder, self.smoke), highlight=False, markup=False, soft_wrap=True)
+            try:
+                _run_with_progress(configs, machine, runs, self.jobs)
+            finally:
+                # Runs that have ended are shown even if others stopped with an error.
+                console = Console()
+                for line in _summaries(configs, runs, self.smoke):
+                    console.print(line, highlight=False, markup=False, soft_wrap=True)
         return 0
 
     def _measure_convergence(self) -> int:
@@ -133,14 +142,21 @@ def parse_seeds(text: str) -> list[int]:
     """
     seeds: list[int] = []
     for part in text.split(","):
-        first, dots, last = part.partition("..")
-        if not first.strip().isdigit() or (dots and not last.strip().isdigit()):
-            raise OptionError(f"--seeds takes numbers such as 3, 0,2,5 or 0..4; got {text!r}")
-        seeds += range(int(first), int(last if dots else first) + 1)
-    return seeds
+        first, dots, last = (word.strip() for word in part.partition(".."))
+        if not _is_seed(first) or (dots and not (_is_seed(last) and int(first) <= int(last))):
+            raise OptionError(f"--seeds takes numbers such as 3, 0,2,5 or 0..4; got {shorten(repr(text))}")
+        found = range(int(first), int(last if dots else first) + 1)
+        if len(seeds) + len(found) > MOST_SEEDS:
+            raise OptionError(f"--seeds takes at most {MOST_SEEDS:,} numbers at once; got {shorten(repr(text))}")
+        seeds += found
+    return list(dict.fromkeys(seeds))
 
 
-def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs: int) -> list[Path]:
+def _is_seed(word: str) -> bool:
+    return word.isascii() and word.isdigit() and int(word[:25]) < LARGEST_SEED
+
+
+def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs: int) -> None:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from dualogic.experiments.runner import run_all
@@ -163,20 +179,27 @@ def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs
             chosen = measures.get(configs[0].task.choose_by)
             progress.update(one, completed=number, note="" if chosen is None else f"{configs[0].task.choose_by} {chosen:.1f}")
 
-        return run_all(
-            configs, machine, runs, jobs=jobs, on_start=start, on_epoch=epoch, on_end=lambda config: progress.advance(whole)
-        )
+        run_all(configs, machine, runs, jobs=jobs, on_start=start, on_epoch=epoch, on_end=lambda config: progress.advance(whole))
 
 
-def _summary(config: Config, folder: Path, smoke: bool) -> str:
-    from dualogic.experiments.runner import RunFolder
+def _summaries(configs: list[Config], runs: Path, smoke: bool) -> Iterator[str]:
+    """A line for each run that has ended."""
+    from dualogic.experiments.runner.sweep import folder_of
 
-    result = RunFolder(folder).result
+    for config in configs:
+        folder = folder_of(runs, config)
+        with contextlib.suppress(DataError):  # named by who reads it first
+            result = folder.result
+            if result is not None:
+                yield _summary(config, result) + ("" if smoke else f". {folder.path}")
+
+
+def _summary(config: Config, result: dict[str, Any]) -> str:
     name = f"{config.task.name} {config.method} {config.seed}"
-    if result is None or result["failure"]:
-        return f"{name}: diverged: {'' if result is None else result['failure']}"
-    shown = ", ".join(f"{column.key} {result['test'][column.key]:.{column.decimals}f}" for column in config.task.columns)
-    return f"{name}: {shown}" + ("" if smoke else f". {folder}")
+    if result["failure"]:
+        return f"{name}: diverged: {result['failure']}"
+    measured = [(column, result["test"].get(column.key)) for column in config.task.columns]
+    return f"{name}: " + ", ".join(f"{column.key} {value:.{column.decimals}f}" for column, value in measured if value is not None)
 
 
 COMMAND = Run

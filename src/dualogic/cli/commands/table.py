@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from dualogic.cli.extras import require
-from dualogic.errors import OptionError
+from dualogic.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from dualogic.experiments.tables import Results, Table
@@ -24,7 +25,8 @@ class TableCommand:
 
     Each cell is the mean ± deviation over seeds, with the paper's figure in brackets. Tasks whose duals were looked at have a
     second table: the weight on each branch of the rule beside how often that branch holds. A task of several networks has tables
-    for each, and one of run times if benchmarks/TASK.json is in the folder.
+    for each, and one of run times if benchmarks/TASK.json is in the folder. A damaged run folder is named and left out; the exit
+    status is then 1.
     """
 
     task: tyro.conf.Positional[str]
@@ -56,30 +58,37 @@ class TableCommand:
                 for file in collect(self.runs, task, self.collect):
                     print(f"written: {file}")
             folder = self.collect
+        damage: list[DataError] = []
         if self.task == ALL and self.format == "markdown":
             old = {"page": self.out.read_text(encoding="utf-8")} if self.out is not None and self.out.exists() else {}
-            return self._deliver(make_page(folder, **old))
-        tasks = self._choose(find_tasks(folder))
-        if not tasks:
-            make_page(folder)  # raises, and says where results were looked for
-        return self._show([read_results(folder, task) for task in tasks])
+            self._deliver(make_page(folder, **old, on_damage=damage.append))
+        else:
+            tasks = self._choose(find_tasks(folder))
+            if not tasks:
+                make_page(folder)  # raises, and says where results were looked for
+            self._show([read_results(folder, task, damage.append) for task in tasks])
+        for error in damage:
+            print(f"dualogic: {error}; the run is left out", file=sys.stderr)
+        return int(bool(damage))
 
     def _choose(self, found: list[str]) -> list[str]:
         return found if self.task == ALL else [self.task]
 
-    def _show(self, results: list[Results]) -> int:
+    def _show(self, results: list[Results]) -> None:
         from dualogic.experiments.tables import make_tables, to_latex, to_markdown, to_text
 
         if self.format == "figure":
-            return self._draw(results)
+            self._draw(results)
+            return
         made = [table for found in results for table in make_tables(found)]
         if self.format == "text" and self.out is None:
-            return _print(made)
-        if self.format == "markdown":
-            return self._deliver("\n".join(f"## {table.title}\n\n{to_markdown(table)}" for table in made))
-        return self._deliver("\n".join((to_latex if self.format == "latex" else to_text)(table) for table in made))
+            _print(made)
+        elif self.format == "markdown":
+            self._deliver("\n".join(f"## {table.title}\n\n{to_markdown(table)}" for table in made))
+        else:
+            self._deliver("\n".join((to_latex if self.format == "latex" else to_text)(table) for table in made))
 
-    def _draw(self, results: list[Results]) -> int:
+    def _draw(self, results: list[Results]) -> None:
         require("experiments", "matplotlib")
         from dualogic.experiments.tables.figures import save_figures
 
@@ -89,19 +98,17 @@ class TableCommand:
                 base = base.with_name(f"{base.stem}-{found.task}{base.suffix}")
             for file in save_figures(found, base):
                 print(f"written: {file}")
-        return 0
 
-    def _deliver(self, text: str) -> int:
+    def _deliver(self, text: str) -> None:
         if self.out is None:
             print(text, end="")
-            return 0
+            return
         self.out.parent.mkdir(parents=True, exist_ok=True)
         self.out.write_text(text, encoding="utf-8")
         print(f"written: {self.out}")
-        return 0
 
 
-def _print(tables: list[Table]) -> int:
+def _print(tables: list[Table]) -> None:
     from rich.console import Console
 
     from dualogic.experiments.tables import to_text
@@ -113,7 +120,6 @@ def _print(tables: list[Table]) -> int:
             console.print(to_rich(table))
         else:
             print(to_text(table))
-    return 0
 
 
 COMMAND = TableCommand

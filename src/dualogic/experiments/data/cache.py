@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import zipfile
 import zlib
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 from dualogic.errors import DataError, MissingDataError, MissingExtraError
 from dualogic.experiments.data.content import REFERENCE, digest_content
 from dualogic.experiments.data.manifest import Manifest, hash_file, write_whole
-from dualogic.experiments.data.schema import SAMPLE_KEY, Arrays, check_name, check_schema
+from dualogic.experiments.data.schema import SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema
+from dualogic.files import check_regular
 
 VARIABLE = "DUALOGIC_DATA"
 
@@ -94,6 +96,7 @@ def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False)
     """
     path = cache_path(name, folder)
     try:
+        check_regular(path)
         file = path.open("rb")
     except FileNotFoundError:
         option = f" --folder {path.parent}" if folder is not None else ""
@@ -201,14 +204,36 @@ def write_cache(
 
 def _read_arrays(name: str, file: IO[bytes], path: Path) -> tuple[Arrays, bool]:
     try:
+        with zipfile.ZipFile(file) as members:
+            for member in members.infolist():
+                _check_claim(name, members, member, path)
+        file.seek(0)
         with np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
+    except DataError:
+        raise
     except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is not a whole .npz file ({error}); {_way_out(path)}") from error
     mark = arrays.pop(SAMPLE_KEY, None)
     sample = mark is not None
     check_schema(name, arrays, sample=sample, where=str(path))
     return arrays, sample
+
+
+def _check_claim(name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
+    """Refuse an array that claims more memory than the real set needs, before any of it is read."""
+    key = member.filename.removesuffix(".npy")
+    entry = Entry((), "bool") if key == SAMPLE_KEY else SHAPES[name].get(key)
+    if entry is None:
+        raise DataError(f"{path} is not a cache of {name}: {key[:100]} should not be there; {_way_out(path)}")
+    with archive.open(member) as header:
+        if np.lib.format.read_magic(header) != (1, 0):
+            raise ValueError(f"{key} has a header of another version")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(header)
+    claimed = math.prod(shape) * dtype.itemsize
+    most = math.prod(entry.shape) * np.dtype(entry.dtype).itemsize
+    if min(shape, default=0) < 0 or claimed > most:
+        raise DataError(f"{path} is not a cache of {name}: {key} claims {claimed:,} bytes, more than {most:,}; {_way_out(path)}")
 
 
 def _adopt(name: str, arrays: Arrays, sample: bool, file: IO[bytes], path: Path) -> Manifest:

@@ -21,6 +21,9 @@ from dualogic.errors import DataError, MissingExtraError
 from dualogic.experiments.data.schema import ALPHABET, Arrays
 
 FOLDERS = {"*": "times", "/": "div"}  # how HWF names the folders of symbols that cannot be file names
+MOST_BYTES = 256 << 20
+"""Of any official file once unpacked; the largest, STL-10's test images, has 221 million."""
+MOST_PIXELS = 256
 UNREADABLE = (
     OSError,  # gzip and bz2 report damage with it
     EOFError,
@@ -69,7 +72,7 @@ def _convert_mnist(files: Mapping[str, Path]) -> Arrays:
 def _read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
     """IDX: two zero bytes, 8 for uint8, the number of axes, their lengths as big-endian integers, the elements."""
     with gzip.open(path) as file:
-        raw = file.read()
+        raw = _read_at_most(file, path)
     if raw[:4] != bytes([0, 0, 8, axes]):
         raise DataError(f"{path} should begin with the bytes 0 0 8 {axes} and begins with {raw[:4].hex(' ')}")
     shape: list[int] = np.frombuffer(raw, ">u4", axes, offset=4).tolist()
@@ -84,7 +87,8 @@ def _convert_usps(files: Mapping[str, Path]) -> Arrays:
     arrays: Arrays = {}
     for split, file in (("train", "usps.bz2"), ("test", "usps.t.bz2")):
         with bz2.open(files[file]) as lines:
-            values, labels = load_svmlight_file(lines, n_features=256, zero_based=False)
+            text = io.BytesIO(_read_at_most(lines, files[file]))
+        values, labels = load_svmlight_file(text, n_features=256, zero_based=False)
         dense = values.toarray()
         if len(labels) == 0 or labels.min() < 1 or labels.max() > 10 or np.abs(dense).max() > 1:
             raise DataError(f"{files[file]} should hold labels 1 to 10 and values in [-1, 1]")
@@ -164,11 +168,19 @@ def _read_members(path: Path, members: Mapping[str, str]) -> dict[str, bytes]:
             name = entry.name.removeprefix("./")
             file = archive.extractfile(entry) if name in wanted else None
             if file is not None:
-                found[wanted[name]] = file.read()
+                found[wanted[name]] = _read_at_most(file, path)
             if len(found) == len(wanted):
                 return found
     missing = [member for member, key in wanted.items() if key not in found]
     raise DataError(f"{path} should hold {' and '.join(missing)}")
+
+
+def _read_at_most(file: IO[bytes] | gzip.GzipFile, path: Path, most: int = MOST_BYTES) -> bytes:
+    """All of a compressed file, unless it is a bomb."""
+    content = file.read(most + 1)
+    if len(content) > most:
+        raise DataError(f"{path} grows to more than {most:,} bytes when unpacked, which no official file does; fetch it again")
+    return content
 
 
 def _convert_hwf(files: Mapping[str, Path]) -> Arrays:
@@ -180,7 +192,8 @@ def _convert_hwf(files: Mapping[str, Path]) -> Arrays:
     with zipfile.ZipFile(files["HWF.zip"]) as archive:
         base = _find_base(archive, files["HWF.zip"])
         for split in ("train", "test"):
-            formulas = json.loads(archive.read(f"{base}expr_{split}.json"))
+            with archive.open(f"{base}expr_{split}.json") as text:
+                formulas = json.loads(_read_at_most(text, files["HWF.zip"]))
             images, labels = np.full((len(formulas), 7), -1, np.int32), np.full((len(formulas), 7), -1, np.int8)
             for i, formula in enumerate(formulas):
                 text, names = formula["expr"], formula["img_paths"]
@@ -214,6 +227,8 @@ def _check_formula(formula: Mapping[str, Any], path: Path) -> None:
 
 def _read_symbol(file: IO[bytes]) -> NDArray[np.uint8]:
     with file, _import_pillow().open(file) as picture:
+        if max(picture.size) > MOST_PIXELS:
+            raise DataError(f"a symbol of {picture.size[0]} x {picture.size[1]} pixels is none of HWF, whose are 45 x 45")
         return np.asarray(picture.convert("L"), np.uint8)
 
 

@@ -15,6 +15,7 @@ from dualogic.experiments.data.download import OnProgress, download
 from dualogic.experiments.data.manifest import Manifest, hash_file
 from dualogic.experiments.data.sources import SOURCES, Source
 
+MOST_BYTES = 4 << 30
 DAY = 24 * 60 * 60
 
 
@@ -87,6 +88,10 @@ def _find(source: Source, files: Path) -> Path:
     path = files / source.file if files.is_dir() else files
     if not path.is_file():
         raise MissingDataError(f"no {path}; it is the official file at {source.url}")
+    if path.stat().st_size > MOST_BYTES:
+        raise DataError(
+            f"{path} has {path.stat().st_size:,} bytes, more than any official file; it should be that at {source.url}"
+        )
     if source.md5:
         with path.open("rb") as file:
             actual = hash_file(file, "md5")

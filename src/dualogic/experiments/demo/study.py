@@ -130,6 +130,8 @@ def run_study(
     """
     if epochs < 1:
         raise OptionError(f"--epochs must be at least 1; got {epochs}")
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"--seed must be a whole number from 0 to {2**63 - 1}; got {seed}")
     started = time.perf_counter()
     runs: list[Run] = []
     skipped: dict[str, str] = {}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from dualogic.errors import DataError, OptionError
 from dualogic.experiments.arms import ENTROPY, NO_RULE, SUPERVISED, names
 from dualogic.experiments.runner.diagnosis import POOL, VALIDATION
 from dualogic.experiments.runner.folder import CONFIG, DIAGNOSIS, METRICS, RESULT
+from dualogic.experiments.runner.stored import read_config, read_object, read_result, read_rows
 
 KEYS = {"report", "samples", "words", "pictures", "captions"}
 """What a diagnosis has about each part."""
@@ -70,11 +71,16 @@ class Record:
         return None if found is None else str(found["samples"])
 
 
-def read_runs(paths: Sequence[Path]) -> list[Record]:
+def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | None = None) -> list[Record]:
     """Read run folders, or all run folders inside of a folder, each once.
+
+    Args:
+        paths: run folders, or folders that hold some.
+        on_damage: called with what is wrong with a run folder, which is then left out; by default that is raised.
 
     Raises:
         OptionError: if there is none, or if they are of different tasks.
+        DataError: if all of them are damaged.
     """
     folders: dict[Path, None] = {}
     for path in paths:
@@ -82,7 +88,16 @@ def read_runs(paths: Sequence[Path]) -> list[Record]:
         if not found:
             raise OptionError(f"{path} is no run folder and has none inside (looked for {CONFIG}); see dualogic run --help")
         folders.update(dict.fromkeys(folder.resolve() for folder in found))
-    records = [read_run(folder) for folder in folders]
+    records, damage = [], []
+    for folder in folders:
+        try:
+            records.append(read_run(folder))
+        except DataError as error:
+            damage.append(error)
+    for one in damage:
+        if on_damage is None or not records:
+            raise one
+        on_damage(one)
     tasks = list(dict.fromkeys(record.task for record in records))
     if len(tasks) > 1:
         raise OptionError(f"a report is about runs of one task; got {', '.join(tasks)}; make one for each")
@@ -90,15 +105,15 @@ def read_runs(paths: Sequence[Path]) -> list[Record]:
 
 
 def read_run(folder: Path) -> Record:
-    """Read one run folder; what is not there yet is named in ``missing``."""
-    config, result, diagnosis = (_read(folder / name) for name in (CONFIG, RESULT, DIAGNOSIS))
-    lines = folder / METRICS
-    try:
-        history = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()] if lines.exists() else []
-    except ValueError as error:
-        raise DataError(f"{lines} is not whole JSON lines: {error}; run it again, or restore the file") from error
-    if not isinstance(config, dict) or not {"task", "method", "seed"} <= config.keys() or "name" not in config["task"]:
-        raise DataError(f"{folder / CONFIG} is not the configuration of a run; delete the folder, or restore the file")
+    """Read one run folder; what is not there yet is named in ``missing``.
+
+    Raises:
+        DataError: if a file is damaged.
+    """
+    config = read_config(folder / CONFIG)
+    result = read_result(folder / RESULT) if (folder / RESULT).exists() else None
+    diagnosis = read_object(folder / DIAGNOSIS) if (folder / DIAGNOSIS).exists() else None
+    history: list[dict[str, Any]] = read_rows(folder / METRICS) if (folder / METRICS).exists() else []
     if result is not None and not history:
         history = result["history"]
     if diagnosis is not None:
@@ -123,7 +138,8 @@ def find_baseline(record: Record, others: Sequence[Record]) -> Record | None:
     beside = record.path.parent.parent / NO_RULE / str(record.seed)
     candidates = [other for other in others if other.method == NO_RULE and other.task == record.task]
     if (beside / CONFIG).is_file():
-        candidates.append(read_run(beside))
+        with contextlib.suppress(DataError):  # a damaged neighbour is no baseline, and no reason to show nothing
+            candidates.append(read_run(beside))
     return next((other for other in candidates if other.samples == record.samples), None)
 
 
@@ -146,12 +162,3 @@ def _order(folder: Path) -> tuple[str, int, str, int, str]:
     known = names(entropy=True)
     place = known.index(method) if method in known else len(known)
     return (folder.parent.parent.name, place, method, int(seed) if seed.isdigit() else -1, seed)
-
-
-def _read(file: Path) -> Any:
-    if not file.exists():
-        return None
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{file} is not whole JSON: {error}; run it again, or restore the file") from error

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from dualogic.errors import OptionError
 from dualogic.experiments.arms import Arm, Setting, make_arm
 from dualogic.experiments.tasks import TASKS, Task
+from dualogic.experiments.tasks.task import AT_LEAST_ONE, Limit
 
 Precision = Literal["32-true", "bf16-mixed", "64-true"]
 
@@ -43,9 +44,11 @@ class Config:
     precision: Precision = "32-true"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "measure_every"):
-            if getattr(self.task, name) < 1:
-                raise OptionError(f"--{name.replace('_', '-')} must be at least 1; got {getattr(self.task, name)}")
+        self.task.check()
+        if self.weight is not None:
+            Limit(0).check("weight", self.weight)
+        if self.seed < 0:
+            raise OptionError(f"--seeds takes whole numbers of at least 0; got {self.seed}")
         _ = self.arm
 
     @property
@@ -118,6 +121,10 @@ class Machine:
     checkpoint_seconds: float = 10.0
     data: Path | None = None
     events: bool = False
+
+    def __post_init__(self) -> None:
+        AT_LEAST_ONE.check("devices", self.devices)
+        Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
 
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,17 @@ import contextlib
 import dataclasses
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from dualogic.errors import StateError
+from dualogic.errors import DataError, StateError
 from dualogic.experiments.runner.config import Config
+from dualogic.experiments.runner.stored import load_sealed, read_config, read_result, seal
+from dualogic.experiments.tasks import TASKS
+from dualogic.files import remove_leftovers, write_whole
 
 CONFIG, METRICS, RESULT, CHECKPOINT, MODEL, DUALS, DIAGNOSIS = (
     "config.json",
@@ -42,14 +44,19 @@ class RunFolder:
     path: Path
 
     def open(self, config: Config) -> None:
-        """Make the folder, or find the run of the same configuration in it.
+        """Make the folder, or find the run of the same configuration in it; clears away what a killed run was writing.
 
         Raises:
             StateError: if it holds a run of another configuration.
+            DataError: if its configuration is damaged.
         """
+        remove_leftovers(self.path)
         file = self.path / CONFIG
         if file.exists():
-            differences = config.differences(json.loads(file.read_text(encoding="utf-8")))
+            there = read_config(file)
+            if there["task"]["name"] not in TASKS:
+                raise DataError(f"{file} is of a task that does not exist, {there['task']['name']!r}; delete it, or restore it")
+            differences = config.differences(there)
             if differences:
                 raise StateError(
                     f"{self.path} holds a run of another configuration ({'; '.join(differences)}); choose another --runs folder, "
@@ -60,9 +67,13 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """The result, if the run has ended."""
+        """The result, if the run has ended.
+
+        Raises:
+            DataError: if it is damaged.
+        """
         file = self.path / RESULT
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        return read_result(file) if file.exists() else None
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file whole or not at all."""
@@ -73,15 +84,19 @@ class RunFolder:
         self.write_text(name, "".join(json.dumps(row) + "\n" for row in rows))
 
     def save(self, name: str, value: Any) -> None:
-        """``torch.save``, whole or not at all."""
+        """``torch.save`` with a checksum at the end, whole or not at all; ``torch.load`` reads it too."""
         buffer = io.BytesIO()
         torch.save(value, buffer)
-        self._write(name, buffer.getvalue())
+        self._write(name, seal(buffer.getvalue()))
 
     def load(self, name: str) -> Any:
-        """What was saved, on the CPU; ``None`` if nothing was."""
+        """What was saved, on the CPU; ``None`` if nothing was.
+
+        Raises:
+            DataError: if it is damaged.
+        """
         file = self.path / name
-        return torch.load(file, map_location="cpu", weights_only=True) if file.exists() else None
+        return load_sealed(file) if file.exists() else None
 
     def forget(self, name: str) -> None:
         """Delete a file that is needed no longer."""
@@ -90,9 +105,5 @@ class RunFolder:
 
     def _write(self, name: str, content: bytes) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        part = self.path / f".{name}.{os.getpid()}.part"
-        with part.open("wb") as file:
+        with write_whole(self.path / name) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self.path / name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from dualogic.errors import DualogicError, MissingDataError, StateError
+from dualogic.errors import DataError, DualogicError, MissingDataError, OptionError, StateError
 from dualogic.experiments.runner.config import Config, Machine
 from dualogic.experiments.runner.folder import RunFolder
 from dualogic.experiments.runner.train import OnEpoch, train
@@ -51,14 +51,22 @@ def run_all(
         The folder of each run.
 
     Raises:
-        StateError: after all runs, if some stopped with an error; those that diverged have a result that says so.
+        StateError: at once, if a folder holds a run of another configuration; after all runs, if some stopped with an error or
+            have damaged files. Those that diverged have a result that says so.
     """
+    if jobs < 1:
+        raise OptionError(f"--jobs must be at least 1; got {jobs}")
     roots = [runs] * len(configs) if isinstance(runs, Path) else runs
     folders = [folder_of(root, config) for root, config in zip(roots, configs)]
-    for folder, config in zip(folders, configs):
-        folder.open(config)
-    waiting = [(folder, config) for folder, config in zip(folders, configs) if folder.result is None]
     errors: dict[str, BaseException] = {}
+    waiting = []
+    for folder, config in zip(folders, configs):
+        try:
+            folder.open(config)
+            if folder.result is None:
+                waiting.append((folder, config))
+        except DataError as error:  # damaged: no reason to stop the others
+            errors[str(folder.path)] = error
     if jobs == 1:
         for folder, config in waiting:
             on_start(config)
@@ -66,7 +74,7 @@ def run_all(
                 train(config, machine, folder, on_epoch)
             except MissingDataError:
                 raise
-            except (RuntimeError, DualogicError) as error:
+            except (RuntimeError, OSError, DualogicError) as error:
                 errors[str(folder.path)] = error
             on_end(config)
     else:
@@ -81,9 +89,14 @@ def run_all(
                 on_end(config)
     if errors:
         first = next(iter(errors.values()))
-        reasons = "; ".join(f"{path}: {str(error).splitlines()[0]}" for path, error in errors.items())
-        raise StateError(f"{len(errors)} of {len(waiting)} runs stopped with an error: {reasons}") from first
+        reasons = "; ".join(_reason(path, error) for path, error in errors.items())
+        raise StateError(f"{len(errors)} of {len(configs)} runs stopped with an error: {reasons}") from first
     return [folder.path for folder in folders]
+
+
+def _reason(path: str, error: BaseException) -> str:
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return line if path in line else f"{path}: {line}"
 
 
 def _run(config: Config, machine: Machine, folder: RunFolder) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from dualogic.cli.extras import require
 from dualogic.diagnosis.events import FOLDER, Events
-from dualogic.errors import BindingError, NonFiniteError, OptionError
+from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
 from dualogic.experiments.runner.batches import Batches, count_steps, mix_seed
 from dualogic.experiments.runner.config import Config, Machine
 from dualogic.experiments.runner.diagnosis import POOL, VALIDATION, diagnose_end, diagnose_epoch
@@ -91,6 +91,7 @@ class Loop:
         torch.manual_seed(mix_seed(config.seed))
         self.problem = task.make_problem(config.seed, machine.data, device)
         labelled, self.pool = self.problem.labelled, _choose_pool(self.problem, task.rule_on)
+        _check_sizes(task, len(labelled), len(self.pool))
         # As many steps for each method, the fully supervised reference among them.
         steps = count_steps(len(labelled), len(self.pool), task.batch)
         if config.arm.supervised:
@@ -241,16 +242,27 @@ class Loop:
         self.folder.write_lines(METRICS, self.progress.history)
 
     def resume(self) -> None:
-        """Go on from the latest checkpoint, if there is one."""
+        """Go on from the latest checkpoint, if there is one.
+
+        Raises:
+            DataError: if it is damaged, or was written by another version.
+        """
         state = None if self.folder is None else self.folder.load(CHECKPOINT)
-        if state is None:
+        if self.folder is None or state is None:
             return
-        self.progress = Progress(**state["progress"])
-        self._load(state["network"])
-        self.best_weights = {name: tensor.to(self.fabric.device) for name, tensor in state["best"].items()}
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.logic is not None:
-            self.logic.load_state_dict(state["logic"])
+        try:
+            self.progress = Progress(**state["progress"])
+            self._load(state["network"])
+            self.best_weights = {name: tensor.to(self.fabric.device) for name, tensor in state["best"].items()}
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.logic is not None:
+                self.logic.load_state_dict(state["logic"])
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise DataError(
+                f"{self.folder.path / CHECKPOINT} is not a checkpoint of this version ({reason}); delete it, and the run starts "
+                f"from its beginning"
+            ) from error
 
     def _load(self, weights: dict[str, Tensor]) -> None:
         _unwrap(self.network).load_state_dict(weights)
@@ -313,6 +325,12 @@ def _choose_pool(problem: Problem, rule_on: str) -> Tensor:
     if rule_on == "unlabelled":
         return problem.unlabelled
     return problem.labelled if rule_on == "labelled" else torch.cat([problem.labelled, problem.unlabelled])
+
+
+def _check_sizes(task: Task, labelled: int, pool: int) -> None:
+    if not labelled or not pool:
+        what = "labelled samples to train on" if not labelled else f"{task.rule_on} samples for the rule"
+        raise OptionError(f"the task {task.name!r} with these options has no {what}; change its sizes or shares, or --rule-on")
 
 
 def _make_optimizer(config: Config, network: nn.Module, captured: bool, device: torch.device) -> torch.optim.Optimizer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from dualogic.errors import DataError, MissingDataError
@@ -46,12 +47,13 @@ def make_block(results: Results) -> str:
     return "\n".join([*lines, f"<!-- end {results.task} -->\n"])
 
 
-def make_page(folder: Path, page: str = HEADER) -> str:
+def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError], None] | None = None) -> str:
     """Bring a page up to date.
 
     Args:
         folder: of committed files.
         page: what there is; a header alone by default. Text outside the markers stays as it is.
+        on_damage: see :func:`~dualogic.experiments.tables.store.read_results`.
 
     Returns:
         The page with each block made anew; tasks without a block are added at the end.
@@ -71,7 +73,7 @@ def make_page(folder: Path, page: str = HEADER) -> str:
         raise DataError(
             f"the marker {lonely.group()} of the page has no partner; markers are <!-- begin TASK --> and <!-- end TASK -->"
         )
-    blocks = {task: make_block(read_results(folder, task)) for task in tasks}
+    blocks = {task: make_block(read_results(folder, task, on_damage)) for task in tasks}
     present = [match["task"] for match in _BLOCK.finditer(page)]
     lost = [task for task in present if task not in blocks]
     if lost:

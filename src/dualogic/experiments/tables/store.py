@@ -9,29 +9,28 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dualogic.errors import DataError, MissingDataError, OptionError
 from dualogic.experiments.runner.config import complete
 from dualogic.experiments.runner.folder import CONFIG, RESULT
-from dualogic.experiments.runner.result import Result
+from dualogic.experiments.runner.stored import check_result, read_config, read_object
 from dualogic.experiments.tables.runs import Results, Run, make_label
 from dualogic.experiments.tables.times import read_times
 from dualogic.experiments.tasks import TASKS
+from dualogic.files import write_whole
 
-_NEEDED = tuple(field.name for field in dataclasses.fields(Result) if field.default is dataclasses.MISSING)
 
-
-def read_results(folder: Path, task: str) -> Results:
+def read_results(folder: Path, task: str, on_damage: Callable[[DataError], None] | None = None) -> Results:
     """All runs of a task, from committed files and from run folders alike.
 
     Args:
         folder: holds a folder named after the task, with either kind of files in it.
         task: its name.
+        on_damage: called with what is wrong with a run folder, which is then left out; by default that is raised.
 
     Raises:
         MissingDataError: if there is no run of the task.
@@ -41,14 +40,18 @@ def read_results(folder: Path, task: str) -> Results:
         raise OptionError(f"the task must be one of {', '.join(TASKS)}; got {task!r}")
     runs = [run for file in sorted((folder / task).glob("*.json")) for run in _read_file(file, task)]
     unfinished: list[tuple[str, int]] = []
-    for config in sorted((folder / task).glob(f"*/*/{CONFIG}")):
-        result = config.with_name(RESULT)
-        if result.exists():
-            runs.append(_check_run(_load(result), result, task))
-        else:
-            values = _load(config)
-            _check_config(values, config, task)
-            unfinished.append((make_label(values), values["seed"]))
+    for place in sorted({file.parent for name in (CONFIG, RESULT) for file in (folder / task).glob(f"*/*/{name}")}):
+        try:
+            if (place / RESULT).exists():
+                runs.append(_check_run(read_object(place / RESULT), place / RESULT, task))
+            else:
+                values = read_config(place / CONFIG)
+                _check_place(values, place / CONFIG, task)
+                unfinished.append((make_label(values), values["seed"]))
+        except DataError as error:
+            if on_damage is None:
+                raise
+            on_damage(error)
     _check_together(runs)
     if not runs:
         waiting = f"; {len(unfinished)} runs there have not ended" if unfinished else ""
@@ -97,7 +100,7 @@ def collect(runs: Path, task: str, results: Path) -> list[Path]:
 
 
 def _read_file(file: Path, task: str) -> list[Run]:
-    content = _load(file)
+    content = read_object(file)
     if not isinstance(content.get("runs"), list) or not content["runs"]:
         raise DataError(
             f'{file} must hold {{"task": ..., "method": ..., "label": ..., "runs": [result, ...]}} with one run at least'
@@ -113,60 +116,17 @@ def _read_file(file: Path, task: str) -> list[Run]:
     return [dataclasses.replace(run, label=label) if isinstance(label, str) else run for run in runs]
 
 
-def _load(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise DataError(f"{file} is not whole JSON ({error}); delete it and make it again") from error
-    if not isinstance(content, dict):
-        raise DataError(f"{file} must hold a JSON object; got {type(content).__name__}")
-    return content
-
-
 def _check_run(values: Any, file: Path, task: str) -> Run:
-    lacking = [name for name in _NEEDED if not isinstance(values, dict) or name not in values]
-    if lacking:
-        raise DataError(f"a result in {file} lacks {', '.join(lacking)}; was it written by `dualogic run`?")
-    _check_config(values["config"], file, task)
-    values = {**values, "config": complete(values["config"]), "history": _to_rows(values["history"], file)}
-    for part in ("validation", "test", "last", "pool"):
-        values[part] = _to_numbers(values[part], f"{part} in {file}")
-    return Run(make_label(values["config"]), values, file)
+    checked = check_result(values, file)
+    _check_place(checked["config"], file, task)
+    checked["config"] = complete(checked["config"])
+    return Run(make_label(checked["config"]), checked, file)
 
 
-def _check_config(config: Any, file: Path, task: str) -> None:
-    lacking = [name for name in ("task", "method", "options", "seed") if not isinstance(config, dict) or name not in config]
-    if lacking:
-        raise DataError(f"a configuration in {file} lacks {', '.join(lacking)}")
-    name = config["task"].get("name") if isinstance(config["task"], dict) else config["task"]
+def _check_place(config: Mapping[str, Any], file: Path, task: str) -> None:
+    name = config["task"]["name"]
     if name != task:
         raise DataError(f"{file} lies in the folder of {task!r} but holds a run of {name!r}")
-    if not isinstance(config["seed"], int) or not isinstance(config["options"], dict):
-        raise DataError(f"a configuration in {file} needs a whole number as seed and options by name; got {config!r}")
-
-
-def _to_numbers(values: Any, place: str) -> dict[str, float]:
-    if not isinstance(values, dict):
-        raise DataError(f"{place} must be numbers by name; got {type(values).__name__}")
-    found: dict[str, float] = {}
-    for name, value in values.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            raise DataError(f"{name} of {place} must be a number; got {value!r}")
-        found[name] = math.nan if value is None else float(value)
-    return found
-
-
-def _to_rows(history: Any, file: Path) -> list[dict[str, float]]:
-    """A history as rows; committed files hold it in columns, which takes a third of the space."""
-    if isinstance(history, dict):
-        lengths = {len(column) if isinstance(column, list) else -1 for column in history.values()}
-        if len(lengths) > 1 or -1 in lengths:
-            raise DataError(f"the columns of the history in {file} must be lists of one length")
-        history = [dict(zip(history, row)) for row in zip(*history.values())]
-    if not isinstance(history, list):
-        raise DataError(f"the history in {file} must be a list; got {type(history).__name__}")
-    rows = [_to_numbers(row, f"the history in {file}") for row in history]
-    return [{name: value for name, value in row.items() if not math.isnan(value)} for row in rows]
 
 
 def _check_together(runs: Iterable[Run]) -> None:
@@ -210,9 +170,8 @@ def _write(file: Path, task: str, runs: list[Run]) -> None:
     lines = ",\n".join(json.dumps(_to_json(run), allow_nan=False) for run in runs)
     text = json.dumps(head)[:-1] + f', "runs": [\n{lines}\n]}}\n'
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)
+    with write_whole(file) as whole:
+        whole.write(text.encode())
 
 
 def _to_json(run: Run) -> dict[str, Any]:

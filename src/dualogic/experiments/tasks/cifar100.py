@@ -16,7 +16,7 @@ from dualogic.experiments.arms import IMAGE_ARMS
 from dualogic.experiments.division import divide_by_class
 from dualogic.experiments.models import NETWORKS
 from dualogic.experiments.tasks.augment import PADDING, crop, distort, erase, with_margin
-from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic.experiments.tasks.task import Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.formula.connective import Formula
 from dualogic.logic_loss import LogicLoss
 
@@ -63,6 +63,7 @@ class CIFAR100(Task):
         Column("entropy", "entropy (nats)", "neither", 2),
     )
     choose_by: ClassVar[str] = "accuracy"
+    limits: ClassVar[dict[str, Limit]] = dict.fromkeys(("labelled", "unlabelled", "validation"), Limit(CLASSES))
     arms: ClassVar[tuple[str, ...]] = IMAGE_ARMS
     parts_by: ClassVar[str] = "model"
     parts: ClassVar[Mapping[str, str]] = {"vgg16": "VGG16", "resnet50": "ResNet50", "densenet100": "DenseNet100"}

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dualogic.errors import OptionError
 from dualogic.experiments.arms import Setting, names
 from dualogic.experiments.demo.data import CLASSES, SIX, rotate
 from dualogic.experiments.demo.measures import LEAD, NOT_P, RULE, Q
 from dualogic.experiments.division import divide_by_class
 from dualogic.experiments.models.lenet import lenet5
-from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic.experiments.tasks.task import Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.logic_loss import LogicLoss
 
 SIZE = 32
@@ -50,6 +51,7 @@ class Digits(Task):
     settings: ClassVar[dict[str, Setting]] = {"semantic": Setting(weight=0.5, learning_rate=5e-4)}
     arms: ClassVar[tuple[str, ...]] = names()
     mixed: ClassVar[bool] = False
+    limits: ClassVar[dict[str, Limit]] = {"held_out": Limit(0, 1, open=True), "angle": Limit(0, 180)}
 
     epochs: int = 60
     held_out: float = 0.2
@@ -91,6 +93,8 @@ class DigitsProblem(Problem):
         mnist, usps = load("mnist", folder), load("usps", folder)
         labels = torch.from_numpy(mnist["train_y"]).long()
         validation, training = divide_by_class(labels, CLASSES, lambda count: [round(task.held_out * count)], seed)
+        if not len(validation) or not len(training):
+            raise OptionError(f"--held-out {task.held_out:g} leaves no image to {'train on' if len(validation) else 'choose by'}")
         images = torch.from_numpy(mnist["train_x"])
         self.images = _resize(images[training], device)
         self.labels = labels[training].to(device)

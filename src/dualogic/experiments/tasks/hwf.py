@@ -6,23 +6,36 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 import dualogic as dl
 from dualogic.errors import OptionError
 from dualogic.experiments.arms import Setting, names
-from dualogic.experiments.data import load, unseen_test_symbols
 from dualogic.experiments.models.lenet import lenet5
-from dualogic.experiments.tasks.task import CHUNK, Column, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic.experiments.tasks.task import (
+    AT_LEAST_ONE,
+    CHUNK,
+    SHARE,
+    Column,
+    Limit,
+    Problem,
+    Samples,
+    Task,
+    in_chunks,
+    percent,
+    spread,
+)
 from dualogic.formula.connective import Formula
 from dualogic.logic_loss import LogicLoss
 from dualogic.methods import Method
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 CLASSES = 13
 DIGITS, OPERATORS = range(9), range(9, CLASSES)  # 1 to 9, then + - * /
@@ -81,6 +94,12 @@ class HWF(Task):
         Column("kinds_known_accuracy", "acc. if kinds known", "neither"),
     )
     choose_by: ClassVar[str] = "accuracy"
+    limits: ClassVar[dict[str, Limit]] = {
+        "held_out": AT_LEAST_ONE,
+        "labelled_share": SHARE,
+        "unlabelled_share": SHARE,
+        "pixels": Limit(16, 256),
+    }
     settings: ClassVar[dict[str, Setting]] = {"semantic": Setting(weight=0.5, learning_rate=5e-4)}
     arms: ClassVar[tuple[str, ...]] = names()
 
@@ -166,6 +185,8 @@ class HWFProblem(Problem):
 
     def __init__(self, task: HWF, seed: int, folder: Path | None, device: torch.device) -> None:
         self.rules = {"neighbours": RULE}
+        from dualogic.experiments.data import load, unseen_test_symbols
+
         arrays = load("hwf", folder)
         self.task = task
         self.symbols = _scale(torch.from_numpy(arrays["symbols"]).unsqueeze(1).to(device), task.pixels)

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dualogic.experiments.arms import Setting, names
-from dualogic.experiments.data.graphs import make_graphs
 from dualogic.experiments.models.mlp import mlp
-from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic.experiments.tasks.task import AT_LEAST_ONE, Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.formula.connective import Formula
 from dualogic.formula.symbol import var
 from dualogic.logic_loss import LogicLoss
@@ -65,6 +64,11 @@ class Paths(Task):
     )
     choose_by: ClassVar[str] = "mse"
     choose_higher: ClassVar[bool] = False
+    limits: ClassVar[dict[str, Limit]] = {
+        **dict.fromkeys(("width", "training", "held_out"), AT_LEAST_ONE),
+        "nodes": Limit(2),
+        "graphs": Limit(0),
+    }
     settings: ClassVar[dict[str, Setting]] = {"dl2": Setting(weight=0.1)}
     arms: ClassVar[tuple[str, ...]] = tuple(name for name in names() if name not in NOT_APPLICABLE)
 
@@ -115,6 +119,8 @@ class PathsProblem(Problem):
 
     def __init__(self, task: Paths, seed: int, device: torch.device) -> None:
         self.task = task
+        from dualogic.experiments.data.graphs import make_graphs
+
         nodes = task.nodes
         d, e = var("d", nodes), var("e", nodes, nodes)
         symmetric, triangle = (d == e[:, 0]).all(), (d[None, :] <= d[:, None] + e).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from dualogic.errors import OptionError
 from dualogic.experiments.arms import Setting
 from dualogic.formula.connective import Formula
 from dualogic.logic_loss import LogicLoss
@@ -37,6 +39,40 @@ class Column:
     label: str
     better: Literal["higher", "lower", "neither"] = "higher"
     decimals: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """Which numbers a hyper-parameter may have.
+
+    Attributes:
+        low: the least.
+        high: the greatest.
+        open: leaves ``low`` and ``high`` themselves out.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    open: bool = False
+
+    def check(self, name: str, value: float) -> None:
+        """Refuse a number outside.
+
+        Example:
+            >>> Limit(0, 1, open=True).check("held_out", 0)
+            Traceback (most recent call last):
+                ...
+            dualogic.errors.OptionError: --held-out must be above 0 and below 1; got 0
+        """
+        inside = self.low < value < self.high if self.open else self.low <= value <= self.high
+        if math.isfinite(value) and inside:
+            return
+        words = [] if math.isinf(self.low) else [f"{'above' if self.open else 'at least'} {self.low:g}"]
+        words += [] if math.isinf(self.high) else [f"{'below' if self.open else 'at most'} {self.high:g}"]
+        raise OptionError(f"--{name.replace('_', '-')} must be {' and '.join(words) or 'a finite number'}; got {value!r}")
+
+
+AT_LEAST_ONE, SHARE = Limit(1), Limit(0, 1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,6 +105,8 @@ class Task(abc.ABC):
     arms: ClassVar[tuple[str, ...]] = ()
     parts_by: ClassVar[str] = ""
     parts: ClassVar[Mapping[str, str]] = {}
+    limits: ClassVar[Mapping[str, Limit]] = {}
+    """Of hyper-parameters that a subclass adds; all numbers must be finite."""
 
     epochs: int
     batch: int = 128
@@ -96,9 +134,31 @@ class Task(abc.ABC):
     def make_smoke(self, folder: Path) -> Task:
         """The same task, so small that it takes seconds on a CPU; writes stand-in data into the folder."""
 
+    def check(self) -> None:
+        """Refuse hyper-parameters that make no sense.
+
+        Raises:
+            OptionError: naming the option of the command line.
+        """
+        limits = {**COMMON_LIMITS, **self.limits}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                limits.get(field.name, Limit()).check(field.name, value)
+
     def as_dict(self) -> dict[str, Any]:
         """Name and hyper-parameters, ready for JSON."""
         return {"name": self.name, **dataclasses.asdict(self)}
+
+
+COMMON_LIMITS: Mapping[str, Limit] = {
+    "epochs": AT_LEAST_ONE,
+    "batch": AT_LEAST_ONE,
+    "measure_every": AT_LEAST_ONE,
+    "learning_rate": Limit(0, open=True),
+    "weight_decay": Limit(0),
+    "rule_from": SHARE,
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import dualogic as dl
+from dualogic.errors import OptionError
 from dualogic.experiments.models import resnet18
-from dualogic.experiments.tasks.task import Column, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic.experiments.tasks.task import AT_LEAST_ONE, Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
 from dualogic.logic_loss import LogicLoss
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -52,6 +53,7 @@ class Transfer(Task):
         Column("stl10_satisfied", "sat."),
     )
     choose_by: ClassVar[str] = "accuracy"
+    limits: ClassVar[dict[str, Limit]] = dict.fromkeys(("labelled", "unlabelled", "validation"), AT_LEAST_ONE)
     arms: ClassVar[tuple[str, ...]] = (
         "none",
         "supervised",
@@ -95,6 +97,11 @@ class TransferProblem(Problem):
         cifar, stl = load("cifar10", folder), load("stl10", folder)
         order = torch.randperm(len(cifar["train_y"]), generator=torch.Generator().manual_seed(seed))
         seen = task.labelled + task.unlabelled
+        if seen + task.validation > len(order):
+            raise OptionError(
+                f"--labelled, --unlabelled and --validation must take at most {len(order)} images together; got "
+                f"{task.labelled} + {task.unlabelled} + {task.validation}"
+            )
         images = torch.from_numpy(cifar["train_x"]).permute(0, 3, 1, 2).contiguous()
         labels = torch.from_numpy(cifar["train_y"]).long()
         training, validation = order[:seen], order[seen : seen + task.validation]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dualogic.errors import FormulaTypeError
+from dualogic.files import read_bytes
 from dualogic.formula.connective import Formula
 from dualogic.formula.node import Node
 from dualogic.formula.text.lines import split
@@ -16,6 +18,9 @@ from dualogic.formula.text.parsing import TOO_DEEP
 from dualogic.formula.text.source import Place, Source
 from dualogic.formula.text.statement import Declarations
 from dualogic.formula.text.syntax import to_tree
+
+MOST_BYTES = 4 << 20
+"""Of a rule file; the largest that a person has written has a thousandth of it."""
 
 
 class RuleSet(Mapping[str, Formula]):
@@ -72,6 +77,7 @@ def load_rules(path: str | os.PathLike[str], symbols: Any = None) -> RuleSet:
 
     Raises:
         ParseError: with the file, the line, a mark under the place and what was expected there.
+        DataError: if it is no regular file, or much too large for one that rules are written in.
         MissingExtraError: without lark (``pip install 'dualogic[rules]'``).
 
     Example:
@@ -81,7 +87,7 @@ def load_rules(path: str | os.PathLike[str], symbols: Any = None) -> RuleSet:
         >>> dl.load_rules(file)
         RuleSet(wet_in_rain: rain >> wet)
     """
-    return _read(Source(Path(path).read_text(encoding="utf-8-sig"), os.fspath(path)), symbols)
+    return _read(_open(Path(path), os.fspath(path)), symbols)
 
 
 def parse_rules(text: str, symbols: Any = None) -> RuleSet:
@@ -103,6 +109,22 @@ def parse_rules(text: str, symbols: Any = None) -> RuleSet:
     if not isinstance(text, str):
         raise FormulaTypeError(f"dl.parse_rules reads text; got {text!r} of type {type(text).__name__}")
     return _read(Source(text), symbols)
+
+
+def _open(path: Path, name: str) -> Source:
+    content = read_bytes(path, MOST_BYTES).removeprefix(codecs.BOM_UTF8)
+    try:
+        return Source(_decode(content), name)
+    except UnicodeDecodeError as error:
+        before = _decode(content[: error.start], "replace")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        source = Source(_decode(content, "replace"), name)
+        reason = f"the byte 0x{content[error.start]:02x} is not UTF-8"
+        raise source.error(Place(line, column, column + 1), reason, "save the file as UTF-8") from None
+
+
+def _decode(content: bytes, errors: str = "strict") -> str:
+    return content.decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read(source: Source, symbols: Any) -> RuleSet:

@@ -1,0 +1,248 @@
+"""Small faults that a person could make, each with the tests that find it; see ``mutants.py``."""
+
+import dataclasses
+
+FORMULAS = "tests/attacks/test_attacks.py -k ten_thousand"
+DIGITS = "tests/experiments/tasks/test_digits.py"
+TRAIN = "tests/experiments/runner/test_train.py"
+DAMAGE = "tests/experiments/runner/test_damage.py"
+WORDS = "tests/cli/test_hostile_words.py"
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A fault: a text that stands once in a file of ``src/dualogic``, what takes its place, and which tests find it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+MUTANTS = (
+    # What a formula means
+    Mutant(
+        "a margin is left out",
+        "compile/atoms.py",
+        "difference if self.margin == 0.0 else difference + _lane(self.margin, context)",
+        "difference",
+        FORMULAS,
+    ),
+    Mutant(
+        "equality without a tolerance",
+        "compile/atoms.py",
+        'distance <= context.tol if self.kind == "equal"',
+        'distance == 0 if self.kind == "equal"',
+        FORMULAS,
+    ),
+    Mutant(
+        "a tie decides for a class",
+        "compile/atoms.py",
+        "else inside - outside > context.lead",
+        "else inside - outside >= context.lead",
+        FORMULAS,
+    ),
+    Mutant(
+        "a truth value ignores the lead",
+        "compile/atoms.py",
+        "holds = 2 * probability - 1 > context.lead",
+        "holds = 2 * probability - 1 > 0",
+        FORMULAS,
+    ),
+    Mutant(
+        "an empty or costs nothing",
+        "compile/evaluate.py",
+        'neutral = 0.0 if level.operation == "&" else torch.inf',
+        "neutral = 0.0",
+        FORMULAS,
+    ),
+    Mutant("a mask is ignored by or", "compile/evaluate.py", "values if mask is None else values & mask", "values", FORMULAS),
+    Mutant(
+        "a negated comparison keeps its margin",
+        "normalize/nnf.py",
+        "node.left, node.right, 0.0)",
+        "node.left, node.right, node.margin)",
+        FORMULAS,
+    ),
+    Mutant(
+        "a negated quantifier stays what it is",
+        "normalize/nnf.py",
+        "operation = node.operation if positive else _FLIPPED[node.operation]\n        return Quantifier(",
+        "operation = node.operation\n        return Quantifier(",
+        FORMULAS,
+    ),
+    Mutant(
+        "AtMost counts one too few",
+        "normalize/nnf.py",
+        "itertools.combinations(refuted, node.bound + 1)",
+        "itertools.combinations(refuted, max(node.bound, 1))",
+        FORMULAS,
+    ),
+    Mutant(
+        "chains are rebuilt at every step",
+        "formula/join.py",
+        "if grows and not (isinstance(last, Junction) and last.operation == operation):",
+        "if False:",
+        "tests/formula/test_identity.py -k ten_thousand",
+    ),
+    # Losses and duals
+    Mutant(
+        "second derivatives are dropped",
+        "losses/truncated_normal.py",
+        "if torch.is_grad_enabled():\n            # A second",
+        "if False:\n            # A second",
+        "tests/losses/test_truncated_normal.py",
+    ),
+    Mutant(
+        "the sign of log delta of the appendix",
+        "losses/truncated_normal.py",
+        "return delta.log() + 0.5 * ratio * ratio",
+        "return -delta.log() + 0.5 * ratio * ratio",
+        "tests/losses",
+    ),
+    Mutant(
+        "delta by the mean of the costs",
+        "losses/delta.py",
+        "second = mu.square().sum(0) / count",
+        "second = mu.sum(0) / count",
+        "tests/losses",
+    ),
+    Mutant(
+        "a step that forgets its weight",
+        "duals/rules.py",
+        "return slope * weights * centred",
+        "return slope * centred",
+        "tests/logic_loss/test_closed_form.py",
+    ),
+    Mutant(
+        "an or moves like an and",
+        "methods/mixture.py",
+        'centred = seen.values - result if level.operation == "&" else result - seen.values',
+        "centred = seen.values - result",
+        "tests/logic_loss/test_closed_form.py",
+    ),
+    Mutant(
+        "padding is passed on",
+        "methods/mixture.py",
+        "return slope * seen.mask\n",
+        "return slope.expand(torch.broadcast_shapes(slope.shape, seen.mask.shape))\n",
+        "tests/logic_loss tests/duals tests/methods",
+    ),
+    Mutant(
+        "a pending update survives a load",
+        "checkpoint.py",
+        "error_msgs):\n            self._run.pending = None",
+        "error_msgs):\n            pass",
+        "tests/logic_loss",
+    ),
+    Mutant(
+        "shared entries add up in local steps",
+        "methods/mixture.py",
+        "(slope * centred).mean(axes, keepdim=True) if local else",
+        "(slope * centred).sum(axes, keepdim=True) if local else",
+        "tests/logic_loss tests/methods",
+    ),
+    # Lint and monitor
+    Mutant(
+        "antecedents are never to blame",
+        "lint/logic.py",
+        'if self.prover.ask([*fixed, *beside], weaker).verdict == "unsat":',
+        "if True:",
+        "tests/lint/test_lint.py -k elsewhere",
+    ),
+    Mutant(
+        "a scalar's gradient is flattened",
+        "diagnosis/pull.py",
+        "return value.flatten(1).sum(1) if value.dim() > 1 else value",
+        "return value.flatten(1).sum(1)",
+        "tests/diagnosis/test_monitor.py -k scalar",
+    ),
+    # Experiments
+    Mutant(
+        "labels of 6 are shown",
+        "experiments/tasks/digits.py",
+        "self.labelled, self.unlabelled = others, sixes",
+        "self.labelled, self.unlabelled = torch.cat([others, sixes]), sixes",
+        DIGITS,
+    ),
+    Mutant(
+        "labels of 6 are shown, mixed",
+        "experiments/tasks/digits.py",
+        "self.labelled, self.unlabelled = others[:half], ",
+        "self.labelled, self.unlabelled = torch.cat([others[:half], sixes]), ",
+        DIGITS,
+    ),
+    Mutant(
+        "every arm is supervised",
+        "experiments/runner/train.py",
+        "if config.arm.supervised:",
+        "if config.arm.method is not None:",
+        DIGITS,
+    ),
+    Mutant(
+        "Q and not-P on all images",
+        "experiments/tasks/digits.py",
+        "f, g = logits[six], in_chunks(network, rotate(images[six]), _as_input)",
+        "f, g = logits, in_chunks(network, rotate(images), _as_input)",
+        DIGITS,
+    ),
+    Mutant(
+        "no learning rate in the first epoch",
+        "experiments/runner/train.py",
+        "rise = min(1.0, (share + 1 / task.epochs) / WARM_UP_SHARE)",
+        "rise = min(1.0, share / WARM_UP_SHARE)",
+        f"{TRAIN} -k cosine",
+    ),
+    Mutant(
+        "ties go to the later epoch",
+        "experiments/runner/train.py",
+        "better = value > progress.best if task.choose_higher",
+        "better = value >= progress.best if task.choose_higher",
+        f"{TRAIN} -k equal",
+    ),
+    Mutant(
+        "ties go to the later epoch, lower is better",
+        "experiments/runner/train.py",
+        "else value < progress.best",
+        "else value <= progress.best",
+        f"{TRAIN} -k equal",
+    ),
+    Mutant(
+        "the pool is drawn with the labelled seed",
+        "experiments/runner/batches.py",
+        "mix_seed(self.seed, epoch, stream)",
+        "mix_seed(self.seed, epoch, 0)",
+        f"{TRAIN} -k order",
+    ),
+    # Files and commands
+    Mutant(
+        "a checksum is not compared",
+        "experiments/runner/stored.py",
+        "if seal(content) != sealed:",
+        "if False:",
+        f"{DAMAGE} -k checkpoint",
+    ),
+    Mutant("leftovers stay", "experiments/runner/folder.py", "remove_leftovers(self.path)", "pass", f"{DAMAGE} -k killed"),
+    Mutant(
+        "what lives is cleared away",
+        "files.py",
+        '        if os.name != "nt":  # where asking would send the process a signal\n            os.kill(writer, 0)\n',
+        "        return True\n",
+        f"{DAMAGE} -k killed",
+    ),
+    Mutant(
+        "a claim is believed",
+        "experiments/data/cache.py",
+        "if min(shape, default=0) < 0 or claimed > most:",
+        "if False:",
+        f"{WORDS} -k claim",
+    ),
+    Mutant(
+        "a device is read",
+        "files.py",
+        "    check_regular(path)\n    with path.open",
+        "    with path.open",
+        f"{WORDS} -k device",
+    ),
+)
