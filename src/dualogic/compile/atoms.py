@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
+from dualogic.compile.implication import IMPOSSIBLE
 from dualogic.compile.instructions import Context, Instruction, Operand, Registers, fetch
 
 
@@ -55,6 +56,17 @@ class Compare(Instruction):
             strict: Tensor = _lane(self.strict, context) > 0
             return (torch.where(strict, -difference, difference) <= context.tol) ^ strict
         return ~(-difference <= context.tol) if self.strict else difference <= context.tol
+
+
+@dataclasses.dataclass(frozen=True)
+class Fact(Instruction):
+    """What a comparison costs as an antecedent: nothing where it holds, more than any belief where it does not."""
+
+    operand: int
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        holds = registers[self.operand]
+        return torch.where(holds, 0.0, IMPOSSIBLE).to(context.bound.dtype)
 
 
 def _lane(value: Any, context: Context) -> Any:

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from dualogic.compile import atoms as ops
+from dualogic.compile.extreme import take_extreme
 from dualogic.compile.instructions import Operand
 from dualogic.compile.signature import COMPARISON_KIND, strip_levels
 from dualogic.compile.terms import TermBuilder, Value
-from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
+from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, PremiseBranch, QuantifierBranch
 from dualogic.formula.atom import STRICT, ClassIn, Comparison
-from dualogic.formula.connective import Complement, Formula, Junction, Quantifier
+from dualogic.formula.connective import Complement, Formula, Junction, Premise, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.shape import WHOLE, Item, Ragged, max_shape, max_size
 from dualogic.formula.symbol import ClassIndex
@@ -33,6 +34,7 @@ class Builder(TermBuilder):
         self.levels: list[Level] = []
         self.width = 0
         self.leaves: list[Leaf] = []
+        self._in_premise = False
 
     # ------------------------------------------------------------------ roots and connectives
 
@@ -64,16 +66,26 @@ class Builder(TermBuilder):
             tied: axes, counted from the end, along which weights are shared.
         """
         first = nodes[0]
-        if isinstance(first, Junction):
+        if isinstance(first, (Junction, Resting)):
             return self._junction(nodes, lanes, paths, tied)
+        if isinstance(first, Premise):
+            return self._premise(nodes, lanes, paths, tied)
         if isinstance(first, Quantifier):
             return self._quantifier(nodes, lanes, paths, tied)
         return self._leaf(nodes, lanes)
 
+    def _premise(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
+        outside, self._in_premise = self._in_premise, True
+        try:
+            operand = self.formula([strip_levels(node.operand) for node in nodes], lanes, paths, tied)
+        finally:
+            self._in_premise = outside
+        return PremiseBranch(operand, take_extreme)
+
     def _junction(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
-        first: Junction = nodes[0]
+        first: Junction | Resting = nodes[0]
         groups: dict[int, list[int]] = {}
-        for position, operand in enumerate(first.operands):
+        for position, operand in enumerate(_operands(first)):
             groups.setdefault(self.signatures[operand], []).append(position)
         places = [place for group in groups.values() for place in group]
         order = [0] * len(places)
@@ -82,20 +94,22 @@ class Builder(TermBuilder):
         axes = max_shape(first.shape)
         shared = tuple(len(lanes) + len(axes) + dim for dim in sorted(tied) if -dim <= len(axes))
         level = self._level(
-            operation=first.operation,
+            operation=first.operation if isinstance(first, Junction) else ">>",
             sizes=(len(places),),
             rest=(*lanes, *axes),
             lanes=len(lanes),
             shared=shared,
-            uniform=False,
+            uniform=self._in_premise,
             ragged=any(isinstance(size, Ragged) for size in first.shape),
             order=tuple(order),
             paths=tuple(paths),
             formulas=tuple(nodes),
+            share=first.share if isinstance(first, Resting) else 0.0,
+            logarithmic=self.mode == "log",
         )
         branches, ranks = [], []
         for group in groups.values():
-            below = [strip_levels(node.operands[place]) for place in group for node in nodes]
+            below = [strip_levels(_operands(node)[place]) for place in group for node in nodes]
             names = [f"{path}/{place}" for place in group for path in paths]
             rank = len(below[0].shape)
             branches.append(self.formula(below, (len(group), *lanes), names, frozenset(d for d in tied if -d <= rank)))
@@ -125,7 +139,7 @@ class Builder(TermBuilder):
             rest=(*lanes, *rest),
             lanes=len(lanes),
             shared=tuple(len(lanes) + len(rest) + dim for dim in sorted(tied)),
-            uniform=first.tied,
+            uniform=first.tied or self._in_premise,
             ragged=any(isinstance(size, Ragged) for size in shape),
             order=(),
             paths=tuple(paths),
@@ -192,7 +206,10 @@ class Builder(TermBuilder):
             difference = self._spread(difference, lanes)
         sign, margin, strict = per_lane
         strict = strict if isinstance(strict, tuple) else strict > 0
-        compare = ops.Compare(kind, difference.register, sign, margin, strict, self.mode == "truth", held)
+        fact = self._in_premise  # it holds or does not: nothing is taught, so there is no need for a distance
+        compare = ops.Compare(kind, difference.register, sign, margin, strict, self.mode == "truth" or fact, held)
+        if fact:
+            return Value(self._emit(ops.Fact(self._emit(compare))), difference.lanes, difference.rank)
         return Value(self._emit(compare), difference.lanes, difference.rank)
 
     def _boolean(self, nodes: list[Any], lanes: tuple[int, ...], held: bool) -> Value:
@@ -228,6 +245,10 @@ class Builder(TermBuilder):
             result_lanes, operand = lanes, self._expand(value, lanes, value.rank)
         instruction = ops.ClassSetValue(self.mode, operand, members, negated, logarithm, held)
         return Value(self._emit(instruction), result_lanes, rank)
+
+
+def _operands(node: Any) -> tuple[Formula, ...]:
+    return (node.antecedent, node.consequent) if isinstance(node, Resting) else node.operands
 
 
 def _at_class(atom: ClassIn) -> tuple[Any, tuple[Item, ...]]:

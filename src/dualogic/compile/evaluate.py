@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dualogic.arguments import as_number
+from dualogic.compile.extreme import take_extreme
 from dualogic.compile.plan import compile_rules
 from dualogic.compile.tree import Level
 from dualogic.errors import OptionError
@@ -39,17 +40,6 @@ def is_satisfied(formula: Formula, tol: float, lead: float, tensors: Mapping[str
     bound = plan.bind(tensors, validate=True)
     with torch.no_grad(), autocast_off(bound.device):
         return plan.fold(plan.evaluate(bound, tol, lead), decide).squeeze(1)
-
-
-def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
-    """The optimal duals' combination: all weight on the worst operand of an ``and``, on the best of an ``or``."""
-    # An empty "and" holds, at no cost; an empty "or" cannot hold.
-    neutral = 0.0 if level.operation == "&" else torch.inf
-    if values.shape[1] == 0:
-        return values.sum(1) + neutral  # a sum of nothing, which still has a gradient
-    if mask is not None:
-        values = values.masked_fill(~mask, neutral)
-    return values.amax(1) if level.operation == "&" else values.amin(1)
 
 
 def decide(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:

@@ -36,7 +36,7 @@ class Plan:
         width: how many dual variables one sample has.
     """
 
-    def __init__(self, rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float) -> None:
+    def __init__(self, rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float | None, resting: bool) -> None:
         if mode not in MODES:
             raise OptionError(f"class_cost must be 'probability' or 'log'; got {mode!r}")
         self.mode = mode
@@ -45,7 +45,7 @@ class Plan:
         nodes = walk(*(formula for _, formula in rules))
         self.symbols = collect_symbols(nodes)
         self._lengths = required_lengths(nodes)
-        formulas = {name: to_nnf(formula, evidence) for name, formula in rules}
+        formulas = {name: to_nnf(formula, evidence, resting) for name, formula in rules}
         if mode == "probability":
             formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
         self._formulas = formulas
@@ -149,7 +149,7 @@ class Plan:
 
     def _is_empty(self, registers: Registers, sample: int, rule: int) -> bool:
         """Whether a rule cannot hold for a sample because an ``any`` has no entry left; its atoms' costs are finite."""
-        from dualogic.compile.evaluate import take_extreme
+        from dualogic.compile.extreme import take_extreme
 
         if self.mode not in ("probability", "log"):
             return False
@@ -171,18 +171,19 @@ def describe_cost(names: tuple[str, ...], costs: Tensor, limit: float) -> tuple[
     return sample, rule, f"the cost of rule {names[rule]!r} is {cost}{most} for the sample at position {sample}"
 
 
-def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str, evidence: float = 0.0) -> Plan:
+def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str, evidence: float | None = 0.0, resting: bool = False) -> Plan:
     """The plan for named rules; plans are cached.
 
     Args:
         rules: pairs of a name and a formula.
         mode: ``"probability"``, ``"log"``, ``"truth"`` or ``"degree"``; see :class:`~dualogic.compile.build.Builder`.
         evidence: the share of evidence of antecedents that are not marked; see :func:`~dualogic.normalize.nnf.to_nnf`.
+        resting: whether implications rest; likewise.
     """
-    return _compile(tuple(rules), mode, evidence)
+    return _compile(tuple(rules), mode, evidence, resting)
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float) -> Plan:
+def _compile(rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float | None, resting: bool) -> Plan:
     with outside_inference(), torch.device("cpu"):
-        return Plan(rules, mode, evidence)
+        return Plan(rules, mode, evidence, resting)

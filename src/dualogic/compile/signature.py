@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassIn, Comparison
-from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.node import Node, children, walk
@@ -70,7 +70,7 @@ class Signatures:
             return (below, len(node.classes) > 1)
         if isinstance(node, Quantifier):
             return (below, node.operation, node.dims, node.where is None, node.tied)
-        if isinstance(node, Evidence):
+        if isinstance(node, (Evidence, Resting)):
             return (below, node.share)
         if isinstance(node, (Arithmetic, Junction)):
             return (below, node.operation)

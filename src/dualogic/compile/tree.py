@@ -22,7 +22,8 @@ class Level:
 
     Attributes:
         number: position among the plan's levels, parents before children.
-        operation: ``"&"`` or ``"|"``.
+        operation: ``"&"``, ``"|"`` or ``">>"``, for an implication that rests: its two operands are the costs of antecedent and
+            consequent, and its two columns are described in :mod:`dualogic.methods.lean`.
         offset: first column of its weights in the table; columns are laid out as ``(*sizes, *rest)``.
         sizes: the reduced sizes at their maximum; their product is ``k``.
         rest: lanes and axes at their maximum, 1 where weights are shared along an axis.
@@ -33,6 +34,8 @@ class Level:
         order: where each operand of the formula stands among the ``k``.
         paths: the path of each lane's connective.
         formulas: the connectives themselves, for messages.
+        share: for ``">>"``, how much of the antecedent is evidence; ``None`` where that is to be found out.
+        logarithmic: for ``">>"``, class costs are ``-log p``.
     """
 
     number: int
@@ -47,6 +50,8 @@ class Level:
     order: tuple[int, ...]
     paths: tuple[str, ...]
     formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
+    share: float | None = 0.0
+    logarithmic: bool = True
 
     @property
     def operands(self) -> int:
@@ -120,8 +125,24 @@ class Leaf(Branch):
 
 
 @dataclasses.dataclass(frozen=True)
+class PremiseBranch(Branch):
+    """An antecedent, whose own connectives have no weights: it is what its parts say at the optimal duals.
+
+    Attributes:
+        operand: the antecedent.
+        read: joins operands so.
+    """
+
+    operand: Branch
+    read: Combine
+
+    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+        return self.operand.fold(registers, self.read)
+
+
+@dataclasses.dataclass(frozen=True)
 class JunctionBranch(Branch):
-    """``&`` or ``|`` over groups of operands; each group's value has its operands as first lane."""
+    """``&``, ``|`` or ``>>`` over groups of operands; each group's value has its operands as first lane."""
 
     level: Level
     groups: tuple[Branch, ...]

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from dualogic.arguments import as_number, check_choice, check_rules
 from dualogic.compile.binding import Bound
-from dualogic.compile.evaluate import CLASS_COSTS, autocast_off, take_extreme
+from dualogic.compile.evaluate import CLASS_COSTS, autocast_off
+from dualogic.compile.extreme import take_extreme
 from dualogic.compile.plan import compile_rules
 from dualogic.diagnosis.assemble import assemble, owner
 from dualogic.diagnosis.elsewhere import count_elsewhere, find_elsewhere, find_shared

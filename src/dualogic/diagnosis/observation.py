@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from dualogic.compile.binding import Bound
-from dualogic.compile.evaluate import autocast_off, decide, take_extreme
+from dualogic.compile.evaluate import autocast_off, decide
+from dualogic.compile.extreme import take_extreme
 from dualogic.compile.instructions import Registers
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, Combine, JunctionBranch, Level, QuantifierBranch

@@ -49,6 +49,22 @@ class UpdateRule:
         """
         raise NotImplementedError
 
+    def lean(self, odds: Tensor, learned: Tensor) -> Tensor:
+        """The weight on the second of two operands, from the log-odds that it starts with and what was learned."""
+        raise NotImplementedError
+
+    def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
+        """What to add to ``learned``.
+
+        Args:
+            odds: as in :meth:`lean`.
+            learned: as stored.
+            weight: as given by :meth:`lean`.
+            pull: the step size times ``u``, times how much dearer the first operand is.
+            share: see :meth:`share`.
+        """
+        raise NotImplementedError
+
 
 class SoftmaxStep(UpdateRule):
     """A gradient step on softmax logits: ``logits += step * u * w * (c - m)`` (the default)."""
@@ -76,6 +92,15 @@ class SoftmaxStep(UpdateRule):
         count = mask.sum(1, keepdim=True).clamp_min(1).to(weights.dtype)
         logits = (weights + share / ((1.0 - share) * count)).log().masked_fill(~mask, 0.0)
         return torch.where(mask, logits - logits.sum(1, keepdim=True) / count, columns)
+
+    def lean(self, odds: Tensor, learned: Tensor) -> Tensor:
+        return torch.sigmoid(odds + learned)
+
+    def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
+        moved = learned + (2.0 * weight * (1.0 - weight) * pull if self.shrinks else pull)
+        if share:
+            moved = torch.logit((1.0 - share) * torch.sigmoid(moved) + 0.5 * share)
+        return moved - learned
 
 
 class ExponentiatedStep(SoftmaxStep):
@@ -110,6 +135,13 @@ class ProjectedStep(UpdateRule):
         equal = self._equal(columns, mask)
         shared = (1.0 - share) * (self.weights(columns, mask) - equal)
         return shared if mask is None else torch.where(mask, shared, columns)
+
+    def lean(self, odds: Tensor, learned: Tensor) -> Tensor:
+        return (torch.sigmoid(odds) + learned).clamp(0.0, 1.0)
+
+    def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
+        moved = (weight + 0.5 * pull).clamp(0.0, 1.0) - torch.sigmoid(odds)
+        return (1.0 - share) * moved - learned
 
     @staticmethod
     def _equal(columns: Tensor, mask: Tensor | None) -> Tensor | float:

@@ -326,6 +326,38 @@ class Level(Formula):
         self._derive("shape", self.operand.shape)
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Resting(Formula):
+    """``antecedent >> consequent`` in negation normal form, for a method whose implications rest.
+
+    Unlike ``~antecedent | consequent`` it costs nothing where the consequent is at least as believed as the antecedent; see
+    :mod:`dualogic.compile.implication`.
+
+    Attributes:
+        antecedent: what has to be believed, in normal form; a :class:`Premise` unless it is a class or a Boolean.
+        consequent: in normal form.
+        share: how much of the antecedent is evidence; ``None`` where that is to be found out.
+    """
+
+    antecedent: Formula
+    consequent: Formula
+    share: float | None
+
+    def __post_init__(self) -> None:
+        text = Deferred(lambda: f"({self.antecedent}) >> ({self.consequent})")
+        self._derive("shape", broadcast((self.antecedent.shape, self.consequent.shape), text))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Premise(Formula):
+    """``premise(operand)``: an antecedent that is read at the optimal duals, and whose comparisons hold or do not."""
+
+    operand: Formula
+
+    def __post_init__(self) -> None:
+        self._derive("shape", self.operand.shape)
+
+
 def as_formula(value: Any, where: str) -> Formula:
     """Check that ``value`` is a formula."""
     if isinstance(value, Formula):

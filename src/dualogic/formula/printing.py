@@ -17,7 +17,9 @@ from dualogic.formula.connective import (
     Implication,
     Junction,
     Level,
+    Premise,
     Quantifier,
+    Resting,
 )
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
@@ -165,7 +167,7 @@ def _complement(node: Any) -> Text:
     return f"~{_wrap(node.operand, UNARY)}", UNARY
 
 
-def _implication(node: Implication) -> Text:
+def _implication(node: Implication | Resting) -> Text:
     # Python groups '>>' to the left and logicians group '->' to the right, so nested ones always get parentheses.
     return f"{_wrap(node.antecedent, SHIFT + 1)} >> {_wrap(node.consequent, SHIFT + 1)}", SHIFT
 
@@ -223,6 +225,8 @@ _RENDERERS: dict[type, Callable[[Any], Text]] = {
     Junction: _junction,
     Complement: _complement,
     Implication: _implication,
+    Resting: _implication,
+    Premise: lambda node: _render(node.operand),
     Equivalence: _equivalence,
     Cardinality: _cardinality,
     Quantifier: _quantifier,

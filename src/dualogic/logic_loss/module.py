@@ -37,11 +37,12 @@ class LogicLoss(SteppingModule, ReadableModule):
     through either.
 
     Args:
-        rules: a formula, or a mapping of names to formulas; their losses are summed.
+        rules: a formula, or a mapping of names to formulas; their losses are averaged, so that a hundred rules pull no harder
+            against the task's loss than one.
         num_samples: the number of training samples, each with dual variables of its own; ``forward`` then needs their
             indices. ``None`` keeps one row for all.
         method: a name or an object from ``dl.methods``.
-        weight: a factor for all rules, or a mapping from rule names to factors.
+        weight: a factor for all rules, or a mapping from rule names to factors. A factor of 2 doubles a rule's share in that mean.
         update: ``"forward"``, or ``"manual"`` to update only when :meth:`step` is called.
         reduction: over samples: ``"mean"``, ``"sum"`` or ``"none"``.
         dtype: of the stored dual variables: ``torch.float32``, or ``torch.bfloat16`` for half the memory (rounded
@@ -109,11 +110,16 @@ class LogicLoss(SteppingModule, ReadableModule):
             width = self._program.width
             self._table = make_table(table, self.num_samples, width, dtype, self._peers, self._describe())
             self._state: State = self._program.initial_state(state_dtype)
-            self._weights = torch.tensor([self.weight[name] for name in self.rules], dtype=state_dtype)
+            self._weights = torch.tensor(self._factors(), dtype=state_dtype)
             self._guard = Guard(self.rules, self.num_samples)
-        self._weighted = any(value != 1.0 for value in self.weight.values())
+        self._weighted = any(factor != 1.0 for factor in self._factors())
         self._run = Run()
         self._mark_static()
+
+    def _factors(self) -> list[float]:
+        """What each rule's loss is multiplied with: its weight, divided by the number of rules."""
+        count = 1 if self._program.summed else len(self.rules)
+        return [self.weight[name] / count for name in self.rules]
 
     def _compile(self) -> None:
         self._program = self.method.program(self.rules)

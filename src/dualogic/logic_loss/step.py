@@ -70,9 +70,10 @@ class SteppingModule(CheckedModule):
             rows, state = self._snapshot(rows)
         update: Update | None = None
         finite: Tensor | None = None
+        noted: Tensor | None = None
         if updating and rows is not None and self._program.width:
             with torch.no_grad():
-                update, finite = self._move(index, good, rows, state, values, at_once, selection)
+                update, finite, noted = self._move(index, good, rows, state, values, at_once, selection)
         loss_first = self._program.loss_first or self.update == "manual"
         losses, costs = self._program.losses(rows if loss_first or update is None else update.local, state, values)
         if selection is not None:
@@ -93,9 +94,10 @@ class SteppingModule(CheckedModule):
                 self._find_finite(seen, values, at_once, True, True, rows)
             if self._peers is not None:
                 seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
+                noted = None if noted is None else self._peers.gather(noted)
                 if finite is None and update is not None:
                     finite = (seen < self._limits(seen.dtype, stored=True)[0]).all(1)
-            after = self._program.advance(state, seen, finite)
+            after = self._program.advance(state, seen, finite, noted)
             self._run.pending = (update, after if selection is None else selection.gate(after, state))
             if self.update == "forward":
                 self._commit()
@@ -118,15 +120,17 @@ class SteppingModule(CheckedModule):
         values: Any,
         at_once: bool,
         selection: Selection | None,
-    ) -> tuple[Update, Tensor | None]:
-        """The rows after a step, and which samples count: in range, with finite costs and moves (``None`` if all do)."""
-        costs, moves = self._program.moves(rows, state, values)
+    ) -> tuple[Update, Tensor | None, Tensor | None]:
+        """The rows after a step, which samples count: in range, with finite costs and moves (``None`` if all do), and what else
+        they tell.
+        """
+        costs, moves, noted = self._program.moves(rows, state, values)
         if selection is not None:
             costs, moves = selection.only(costs), selection.only(moves)
         elif good is not None and index is not None and self._can_fuse(rows, moves):
             limit, most = self._limits(costs.dtype, stored=True)
             new, moved = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags, limit, most)
-            return Update(new, index, new), moved
+            return Update(new, index, new), moved, noted
         counted = self._find_finite(costs, values, at_once, True, True, rows, moves)
         if good is not None and counted is not None:
             counted = counted & good
@@ -140,10 +144,10 @@ class SteppingModule(CheckedModule):
             return self._program.apply_moves(rows, moves, values)
 
         if self._peers is None or self._table.collective:
-            return self._table.advance(index, rows, moves, apply, counted, selected), counted  # type: ignore[arg-type]
+            return self._table.advance(index, rows, moves, apply, counted, selected), counted, noted  # type: ignore[arg-type]
         from dualogic.duals.replicated import advance_together
 
-        return advance_together(self._table, self._peers, index, rows, moves, apply, counted, selected), counted
+        return advance_together(self._table, self._peers, index, rows, moves, apply, counted, selected), counted, noted
 
     def _snapshot(self, rows: Tensor | None) -> tuple[Tensor | None, State]:
         """Copies of what this step reads and then overwrites; see :mod:`dualogic.opaque`."""

@@ -17,6 +17,8 @@ from dualogic import numerics
 from dualogic.losses.half_normal import MEAN_OF_HALF_NORMAL
 
 NEWTON_STEPS = 24
+RUNNING = 100.0
+"""How many violating samples a running scale remembers."""
 _MILLS_AT_ZERO = MEAN_OF_HALF_NORMAL
 
 
@@ -83,6 +85,28 @@ def exact_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tens
         inside = (newton >= log_low) & (newton <= log_high)
         log_delta = torch.where(inside, newton, 0.5 * (log_low + log_high))
     return torch.where(second > 0, log_delta.exp(), torch.zeros_like(second))
+
+
+def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
+    """A running ``sum(mu^2) / sum(mu)``: the cost that is typical where the rule is violated, however few such samples there are.
+
+    Where costs fall the rule pulls harder, down to the floor; where they stay, because labels or other rules say otherwise, it gives
+    way. The unit is that of the cost. A batch counts by how many of its samples violate the rule, ``n = sum(mu)^2 / sum(mu^2)``, as
+    ``n / (n + 100)``.
+
+    Args:
+        mu: costs ``(batch, rules)``; rows to ignore are 0.
+        delta: the scales so far, ``(rules,)``.
+
+    Example:
+        >>> import torch
+        >>> violations_delta(torch.tensor([[3.0], [0.0], [3.0]]), torch.tensor([1.0]))  # two of them: 2 / 102 of the way to 3
+        tensor([1.0392])
+    """
+    first, second = mu.sum(0), mu.square().sum(0)
+    tiny = torch.finfo(mu.dtype).tiny
+    count = first.square() / second.clamp_min(tiny)
+    return torch.lerp(delta, second / first.clamp_min(tiny), count / (count + RUNNING))
 
 
 DELTA_RULES: dict[str, Callable[..., Tensor]] = {

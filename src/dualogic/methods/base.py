@@ -35,6 +35,7 @@ class Program(abc.ABC):
         loss_first: compute the loss with the old rows, before they move.
         shared: all samples use one row.
         additive: ``apply_moves`` is a plain addition, which the fused kernels know.
+        summed: the losses of rules are added up; otherwise they are averaged, so that many rules are no heavier than one.
         stored: what a row holds, in words; checkpoints of the same words can be read.
     """
 
@@ -43,6 +44,7 @@ class Program(abc.ABC):
     loss_first: bool = False
     shared: bool = False
     additive: bool = False
+    summed: bool = False
     stored: str = "nothing"
 
     def initial_state(self, dtype: torch.dtype) -> State:
@@ -53,8 +55,10 @@ class Program(abc.ABC):
         """Everything that is computed from the tensors once, differentiably."""
         return self.plan.evaluate(bound)
 
-    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor]:
-        """The costs ``(batch, rules)`` and what to add to the rows ``(batch, width)``; called without gradients."""
+    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The costs ``(batch, rules)``, what to add to the rows ``(batch, width)``, and what each sample tells :meth:`advance`
+        besides, ``(batch, ...)``; called without gradients.
+        """
         raise NotImplementedError
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
@@ -69,8 +73,10 @@ class Program(abc.ABC):
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``; ``rows=None`` stands for the optimal duals."""
 
-    def advance(self, state: State, costs: Tensor, finite: Tensor | None) -> State:
-        """The shared state after a step with these costs; ``finite`` says which samples count."""
+    def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
+        """The shared state after a step with these costs; ``finite`` says which samples count, ``noted`` comes from :meth:`moves`
+        and is 0 for samples that are left out.
+        """
         return {**state, "steps": state["steps"] + 1}
 
     def largest_cost(self, dtype: torch.dtype) -> float:
@@ -108,7 +114,7 @@ class Method(abc.ABC):
         return repr(self)
 
 
-def compile_costs(rules: Mapping[str, Formula], class_cost: str, evidence: float = 0.0) -> Plan:
+def compile_costs(rules: Mapping[str, Formula], class_cost: str, evidence: float | None = 0.0, resting: bool = False) -> Plan:
     """The plan of a method that works on costs."""
     check_choice("class_cost", class_cost, CLASS_COSTS)
-    return compile_rules(rules.items(), class_cost, evidence)
+    return compile_rules(rules.items(), class_cost, evidence, resting)

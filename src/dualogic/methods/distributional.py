@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,14 +13,17 @@ from torch import Tensor
 from dualogic import fused, numerics
 from dualogic.arguments import as_number, check_choice, check_size
 from dualogic.compile.evaluate import CLASS_COSTS
+from dualogic.compile.plan import Plan
 from dualogic.constants import Constants
 from dualogic.errors import OptionError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
 from dualogic.losses import DELTA_RULES, half_normal_loss, half_normal_slope, truncated_normal_loss, truncated_normal_slope
+from dualogic.losses.delta import violations_delta
 from dualogic.methods.base import Method, Program, State, compile_costs
 
 RELEASED = "released"
+VIOLATIONS = "violations"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +32,9 @@ class DistributionalMethod(Method):
 
     Args:
         class_cost: ``"log"`` (``-log p``) or ``"probability"`` (``1 - p``) for class and Boolean atoms.
-        delta: the rule for the scale: ``"mean"`` (Algorithm 1), ``"square"`` (the bound's minimiser), ``"exact"`` (the
-            loss's minimiser) or ``"released"`` (once per epoch, ``clip(mean(mu)^2, floor, previous)``).
+        delta: the rule for the scale: ``"violations"`` (the typical cost of samples that violate the rule), ``"mean"`` (Algorithm
+            1), ``"square"`` (the bound's minimiser), ``"exact"`` (the loss's minimiser) or ``"released"`` (once per epoch,
+            ``clip(mean(mu)^2, floor, previous)``).
         floor: lower bound of ``delta``. Where costs are small a rule pulls like a loss of weight ``1 / delta``, so a small floor
             puts a rule that is nearly met above the labels. The paper has 0.1, a variance of 0.01.
         ceiling: upper bound of ``delta``.
@@ -43,25 +47,28 @@ class DistributionalMethod(Method):
             :func:`~dualogic.losses.half_normal.half_normal_loss`.
     """
 
+    finds_evidence: ClassVar[bool] = False
+
     class_cost: str = "log"
     delta: str = "mean"
     floor: float = 0.7
     ceiling: float = math.inf
     epoch: int | None = None
-    evidence: bool | float = False
+    evidence: bool | float | str = False
     spread: Mapping[str, float] | float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("class_cost", self.class_cost, CLASS_COSTS)
-        check_choice("delta", self.delta, (*DELTA_RULES, RELEASED))
+        check_choice("delta", self.delta, (*DELTA_RULES, VIOLATIONS, RELEASED))
         if not 0 < self.floor <= self.ceiling or not math.isfinite(self.floor):
             raise OptionError(
                 f"delta needs 0 < floor <= ceiling, and a finite floor; got floor={self.floor!r}, ceiling={self.ceiling!r}"
             )
         if self.epoch is not None and self.epoch < 1:
             raise OptionError(f"epoch counts samples and must be at least 1; got {self.epoch!r}")
-        as_share(self.evidence, f"evidence of dl.methods.{type(self).__name__}")
+        if not (self.finds_evidence and self.evidence == "found"):
+            as_share(self.evidence, f"evidence of dl.methods.{type(self).__name__}")
         named = dict(self.spread) if isinstance(self.spread, Mapping) else {"": self.spread}
         for name, value in named.items():
             number = as_number(value, f"the spread of rule {name!r}" if name else "spread, unless it maps rule names to numbers,")
@@ -106,10 +113,13 @@ class DistributionalProgram(Program):
     """Costs folded by a subclass, then the truncated-normal loss with one ``delta`` per rule."""
 
     def __init__(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> None:
-        self.plan = compile_costs(rules, method.class_cost, as_share(method.evidence, "evidence"))
+        self.plan = self._plan(rules, method)
         self.method = method
         self.spreads = find_spreads(method.spread, self.plan.names)
         self.epoch = method.epoch
+
+    def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:
+        return compile_costs(rules, method.class_cost, as_share(method.evidence, "evidence"))
 
     def initial_state(self, dtype: torch.dtype) -> State:
         state = super().initial_state(dtype)
@@ -128,12 +138,12 @@ class DistributionalProgram(Program):
         # The loss and the step of the duals take squares, and an infinite step would stay in the table for good.
         return numerics.largest_square_root(dtype)
 
-    def mix(self, rows: Tensor | None, values: Any) -> Tensor:
+    def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         """Costs ``(batch, rules)``."""
         raise NotImplementedError
 
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
-        costs = self.mix(rows, values)
+        costs = self.mix(rows, state, values)
         # A copy, because delta is updated in place before the backward pass.
         delta = state["delta"].to(costs.dtype, copy=True)
         if self.spreads is None:
@@ -153,14 +163,14 @@ class DistributionalProgram(Program):
         delta = delta.clamp(self.method.floor, self.method.ceiling)
         return delta if self.spreads is None else _at_least(delta, self.spreads.like(delta))
 
-    def advance(self, state: State, costs: Tensor, finite: Tensor | None) -> State:
+    def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
         new = super().advance(state, costs, finite)
         old = state["delta"]
         rule = self.method.delta
-        known = rule in ("mean", "square") and self.spreads is None
+        known = rule in ("mean", "square", VIOLATIONS) and self.spreads is None
         limit = self.largest_cost(numerics.narrower(costs.dtype, old.dtype))
         if finite is not None and fused.usable(costs) and known and costs.shape[0] <= fused.MAX_BATCH:
-            new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule == "square", limit)
+            new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule, limit)
             return new
         if finite is None:
             counted, count = costs, torch.full((), float(costs.shape[0]), dtype=costs.dtype, device=costs.device)
@@ -170,6 +180,9 @@ class DistributionalProgram(Program):
             counted, count = costs.masked_fill(~finite.unsqueeze(1), 0.0), finite.sum().to(costs.dtype)
         if self.method.delta == RELEASED:
             new.update(self._released(state, counted, count))
+            return new
+        if rule == VIOLATIONS:
+            new["delta"] = self._bounded(violations_delta(counted, old.to(costs.dtype)).to(old.dtype))
             return new
         spread = 0.0 if self.spreads is None else self.spreads.like(counted)
         bounded = self._bounded(DELTA_RULES[rule](counted, count.clamp_min(1.0), spread).to(old.dtype))

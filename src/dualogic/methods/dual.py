@@ -12,14 +12,19 @@ from torch import Tensor
 
 from dualogic import fused
 from dualogic.arguments import check_choice
-from dualogic.compile.evaluate import take_extreme
+from dualogic.compile.extreme import take_extreme
+from dualogic.compile.plan import Plan
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
+from dualogic.formula.evidence import as_share
 from dualogic.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
-from dualogic.methods.base import State
-from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
+from dualogic.methods.base import State, compile_costs
+from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
+from dualogic.methods.lean import advance_known, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, steps
+
+FOUND = "found"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +74,15 @@ class Dual(DistributionalMethod):
     """
 
     name: ClassVar[str] = "dual"
+    finds_evidence: ClassVar[bool] = True
 
-    evidence: bool | float = True
+    delta: str = "violations"
+    evidence: bool | float | str = FOUND
+    implication: str = "rests"
+    first: str = "nearest"
     step: float = 0.7
+    and_step: float | None = 0.07
+    rules: str = "mean"
     rule: str = "softmax"
     local: bool = True
     forget: float = 0.0
@@ -83,6 +94,11 @@ class Dual(DistributionalMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("rule", self.rule, UPDATE_RULES)
+        check_choice("implication", self.implication, ("rests", "or"))
+        check_choice("first", self.first, ("nearest", "equal"))
+        check_choice("rules", self.rules, ("mean", "sum"))
+        if self.and_step is not None and not (math.isfinite(self.and_step) and self.and_step >= 0):
+            raise OptionError(f"and_step must be at least 0 and finite, or None for the same as step; got {self.and_step!r}")
         if not (math.isfinite(self.step) and self.step >= 0):
             raise OptionError(f"the dual step must be at least 0 and finite; got {self.step!r}")
         if not 0 <= self.forget <= 1:
@@ -113,6 +129,10 @@ class Dual(DistributionalMethod):
             "local": False,
             "loss_first": True,
             "evidence": False,
+            "implication": "or",
+            "first": "equal",
+            "and_step": None,
+            "rules": "sum",
         }
         return cls(**{**letter, **options})
 
@@ -129,12 +149,17 @@ class DualProgram(DistributionalProgram):
         super().__init__(rules, method)
         self.width = self.plan.width
         self.loss_first = method.loss_first
+        self.summed = method.rules == "sum"
         self.additive = not self.plan.masked
         self.rule = UPDATE_RULES[method.rule]
         self.stored = self.rule.stored
-        plain = method.rule != "projected" and method.delta in ("mean", "square") and not method.warmup
+        plain = method.rule != "projected" and method.delta in ("mean", "square", VIOLATIONS) and not method.warmup
         plain = plain and method.schedule is None and not method.loss_first and self.spreads is None
-        self.manner = Manner(method.local, method.forget, method.share, self.plan.masked)
+        self.nearest = method.first == "nearest"
+        self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
+        self.finding = sum(len(level.paths) for level in self.leaning if level.share is None)
+        slow = 1.0 if method.and_step is None or not method.step else method.and_step / method.step
+        self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow)
         self.two_levels = find_two_levels(self.plan) if plain else None
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
@@ -145,30 +170,70 @@ class DualProgram(DistributionalProgram):
         if not can_take(table, costs):
             return None
         stored = Stored(table, state["delta"], state["steps"], flags)
-        bounds, squared = (self.method.floor, self.method.ceiling), self.method.delta == "square"
+        bounds, scale = (self.method.floor, self.method.ceiling), self.method.delta
         limit = self.largest_cost(costs.dtype)
         method = self.method
         pace = Pace(method.step, method.rule == "exponentiated", method.local, method.forget, method.share)
-        return two_level_step(self.two_levels, costs, index, stored, pace, bounds, squared, limit)
+        return two_level_step(self.two_levels, costs, index, stored, pace, bounds, scale, limit)
 
-    def mix(self, rows: Tensor | None, values: Any) -> Tensor:
+    def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:
+        assert isinstance(method, Dual)
+        resting = method.implication == "rests"
+        share = None if method.evidence == FOUND else as_share(method.evidence, "evidence")
+        return compile_costs(rules, method.class_cost, share if resting else share or 0.0, resting)
+
+    def initial_state(self, dtype: torch.dtype) -> State:
+        state = super().initial_state(dtype)
+        if self.finding:
+            state["known"] = start_known(self.finding, dtype)
+        return state
+
+    def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
+        new = super().advance(state, costs, finite)
+        if noted is None or not self.finding:
+            return new
+        if finite is None:
+            new["known"] = advance_known(state["known"], noted.mean(0))
+            return new
+        count = finite.sum()
+        mean = torch.where(finite.view(-1, 1, 1), noted, 0.0).sum(0) / count.clamp_min(1)
+        new["known"] = torch.where(count > 0, advance_known(state["known"], mean), state["known"])
+        return new
+
+    def _shares(self, state: State) -> dict[int, Tensor | float]:
+        """How much of the antecedents is evidence, for each level of implications."""
+        found: dict[int, Tensor | float] = {}
+        shares, start = share_of(state["known"]) if self.finding else None, 0
+        for level in self.leaning:
+            if level.share is not None:
+                found[level.number] = level.share
+            elif shares is not None:
+                found[level.number] = shares.narrow(0, start, len(level.paths))
+                start += len(level.paths)
+        return found
+
+    def _mixture(self, rows: Tensor, state: State, values: Any, remember: bool = False) -> Mixture:
+        shares = self._shares(state) if self.leaning else None
+        return Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares)
+
+    def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         if rows is None:
             return self.plan.fold(values, take_extreme)
-        return self.plan.fold(values, Mixture(self.rule, self._clean(rows, values)))
+        return self.plan.fold(values, self._mixture(rows, state, values))
 
-    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor]:
-        mixture = Mixture(self.rule, self._clean(rows, values), remember=True)
+    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+        mixture = self._mixture(rows, state, values, remember=True)
         costs = self.plan.fold(values, mixture)
         if not self.width:
-            return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device)
+            return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device), None
         slope = self.slope(costs, state["delta"])
-        moves = steps(self.plan, mixture, self._step(state) * slope, self.manner)
+        moves, noted = steps(self.plan, mixture, self._step(state) * slope, self.manner)
         if self.plan.masked and not self.shared:
             # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0; but what it
             # learned when it did exist, under another mask, is kept.
             exists = existing_columns(self.plan, mixture, costs.shape[0])
             moves = torch.where(exists | (self._clean(rows, values) != 0), moves, -torch.inf)
-        return costs, moves
+        return costs, moves, noted
 
     def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:
         return self._clean(rows, values) + moves
@@ -193,6 +258,11 @@ class DualProgram(DistributionalProgram):
                 continue
             columns = level.columns(rows)
             mask = columns != -torch.inf
+            if level.operation == ">>":
+                odds, learned = columns.masked_fill(~mask, 0.0).unbind(1)
+                weight = self.rule.lean(odds, learned)
+                found.update(split_by_path(level, torch.stack([1.0 - weight, weight], 1)))
+                continue
             if not self.plan.masked:
                 weights = self.rule.weights(columns, None)
             else:

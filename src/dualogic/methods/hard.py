@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from dualogic.compile.evaluate import take_extreme
+from dualogic.compile.extreme import take_extreme
 from dualogic.formula.connective import Formula
+from dualogic.methods.base import State
 from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
 
 
@@ -37,5 +38,5 @@ class Hard(DistributionalMethod):
 class HardProgram(DistributionalProgram):
     """See :class:`Hard`."""
 
-    def mix(self, rows: Tensor | None, values: Any) -> Tensor:
+    def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         return self.plan.fold(values, take_extreme)

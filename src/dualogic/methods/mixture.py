@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -10,11 +11,22 @@ from torch import Tensor
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Level, QuantifierBranch
 from dualogic.duals.rules import UpdateRule
+from dualogic.methods.lean import Leaning, lean, lean_on, note
 
 
 @dataclasses.dataclass
 class Joined:
-    """What happened at one level: all that the closed-form step needs."""
+    """What happened at one level: all that the closed-form step needs.
+
+    Attributes:
+        values: the operands' costs.
+        weights: the stored ones, which move.
+        result: what these give.
+        columns: as stored.
+        mask: which operands exist.
+        extent: the reduced sizes of this batch.
+        passed: the weights that the loss has, through which its slope passes down.
+    """
 
     values: Tensor
     weights: Tensor
@@ -22,6 +34,7 @@ class Joined:
     columns: Tensor | None
     mask: Tensor | None
     extent: tuple[int, ...]
+    passed: Tensor
 
 
 class Mixture:
@@ -31,15 +44,28 @@ class Mixture:
         rule: how rows become weights.
         rows: ``(batch, width)`` or ``(1, width)``; ``None`` for equal weights.
         remember: keep what :func:`steps` needs.
+        nearest: an ``or`` multiplies its weights by :func:`nearness`.
+        shares: how much of the antecedents is evidence, for each level of implications.
     """
 
-    def __init__(self, rule: UpdateRule, rows: Tensor | None, remember: bool = False) -> None:
+    def __init__(
+        self,
+        rule: UpdateRule,
+        rows: Tensor | None,
+        remember: bool = False,
+        nearest: bool = False,
+        shares: Mapping[int, Tensor | float] | None = None,
+    ) -> None:
         self.rule = rule
         self.rows = rows
-        self.joined: dict[int, Joined] | None = {} if remember else None
+        self.joined: dict[int, Joined | Leaning] | None = {} if remember else None
+        self.nearest = nearest
+        self.shares = shares or {}
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None
+        if level.operation == ">>":
+            return self._lean(level, values, extent)
         if self.rows is None or level.uniform:
             weights = _equal_weights(values, mask)
         else:
@@ -53,12 +79,48 @@ class Mixture:
                 # Weights shared by entries of which some do not exist are spread over those that do.
                 weights = weights * mask
                 weights = weights / weights.sum(1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
-        result = (weights * values).sum(1)
+        passed = weights
+        if self.nearest and level.operation == "|" and not level.uniform:
+            passed = weights * nearness(values.detach(), mask)
+            passed = passed / passed.sum(1, keepdim=True).clamp_min(torch.finfo(passed.dtype).tiny)
+        result = (passed * values).sum(1)
         if mask is not None and level.operation == "|":
             result = torch.where(mask.any(1), result, torch.inf)
         if self.joined is not None:
-            self.joined[level.number] = Joined(values, weights, result, columns, mask, extent)
+            stored = result if passed is weights else (weights * values).sum(1)
+            self.joined[level.number] = Joined(values, weights, stored, columns, mask, extent, passed)
         return result
+
+    def _lean(self, level: Level, values: Tensor, extent: tuple[int, ...]) -> Tensor:
+        assert self.rows is not None, "only learned duals compile implications that rest"
+        columns = level.columns(self.rows)
+        if level.ragged:
+            columns = level.fit(columns, extent, values.shape[2:])
+        share = self.shares.get(level.number, 0.0)
+        if isinstance(share, Tensor):
+            share = share.view(1, *values.shape[2 : 2 + level.lanes], *(1,) * (values.dim() - 2 - level.lanes))
+        result, seen = lean(level, values, columns, share, self.rule, extent, self.joined is not None)
+        if seen is not None and self.joined is not None:
+            self.joined[level.number] = seen
+        return result
+
+
+def nearness(costs: Tensor, mask: Tensor | None) -> Tensor:
+    """``(c_min / c)^4`` for the costs ``c`` of an ``or``, ``(batch, k, ...)``: 1 for the nearest operand, and 0 for all others if
+    that one is met.
+
+    Example:
+        >>> import torch
+        >>> nearness(torch.tensor([[1.0, 2.0], [0.0, 2.0], [0.0, 0.0]]), None)
+        tensor([[1.0000, 0.0625],
+                [1.0000, 0.0000],
+                [1.0000, 1.0000]])
+    """
+    if mask is not None:
+        costs = costs.masked_fill(~mask, torch.inf)
+    least = costs.amin(1, keepdim=True) if costs.shape[1] else costs
+    ratio = torch.where(costs > least, least / costs, 1.0)
+    return ratio.square().square()
 
 
 def _shared_mask(level: Level, mask: Tensor | None) -> Tensor | None:
@@ -85,20 +147,23 @@ class Manner:
         forget: the share of what is stored that is taken back before a step.
         share: of the weights, divided equally among the operands after a step.
         masked: some connectives do not exist for some samples; theirs stay as they are.
+        slow: what the step of ``and`` and of implications is to that of ``or``.
     """
 
     local: bool = False
     forget: float = 0.0
     share: float = 0.0
     masked: bool = False
+    slow: float = 1.0
 
 
 GRADIENT = Manner()
 """Along the gradient, and nothing else."""
 
 
-def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = GRADIENT) -> Tensor:
-    """The moves of all dual variables, ``(batch, width)``: ``slope * w * (c - m)`` for softmax logits.
+def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = GRADIENT) -> tuple[Tensor, Tensor | None]:
+    """The moves of all dual variables, ``(batch, width)``: ``slope * w * (c - m)`` for softmax logits; and what the batch tells
+    about implications, ``(batch, 4, implications)``, if there are any of which it is to be found out who gives way.
 
     On the way down the tree the slope is multiplied by the weights that it passes: it stays the derivative of the loss with
     respect to the connective's own cost, times the step size. No second backward pass is made.
@@ -110,46 +175,75 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = GRADIENT
         manner: of the moves.
     """
     moves: dict[int, Tensor] = {}
+    notes: dict[int, Tensor] = {}
 
     for branch, places in plan.roots:
         whole = len(places) == slope.shape[1]
         _descend(
-            branch, slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)), mixture, moves, manner
+            branch,
+            slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)),
+            mixture,
+            moves,
+            notes,
+            manner,
         )
     ordered = [moves[level.number].flatten(1) for level in plan.levels if not level.uniform]
-    return ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1)
+    noted = [notes[level.number] for level in plan.levels if level.number in notes]
+    return (
+        ordered[0] if len(ordered) == 1 else torch.cat(ordered, dim=1),
+        None if not noted else noted[0] if len(noted) == 1 else torch.cat(noted, dim=2),
+    )
 
 
-def _descend(branch: Branch, slope: Tensor, mixture: Mixture, moves: dict[int, Tensor], manner: Manner) -> None:
+def _descend(
+    branch: Branch,
+    slope: Tensor,
+    mixture: Mixture,
+    moves: dict[int, Tensor],
+    notes: dict[int, Tensor],
+    manner: Manner,
+) -> None:
     # Not a closure: one that calls itself is a cycle, and would keep a step's tensors until Python looks for cycles.
     if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
         return
     level, local = branch.level, manner.local
     seen = mixture.joined[level.number]  # type: ignore[index]
-    if not level.uniform:
-        moves[level.number] = _move(level, seen, mixture.rule, slope, branch.can_be_empty, manner)
+    if isinstance(seen, Leaning):
+        exists = slope != 0 if manner.masked else None
+        moves[level.number] = lean_on(level, seen, mixture.rule, slope * manner.slow, exists, manner.share)
+        if level.share is None:
+            notes[level.number] = note(level, seen, exists)
+    elif not level.uniform:
+        paced = slope * manner.slow if level.operation == "&" and manner.slow != 1.0 else slope
+        moves[level.number] = _move(level, seen, mixture.rule, paced, branch.can_be_empty, manner)
     if isinstance(branch, QuantifierBranch):
         if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
             return
+        assert isinstance(seen, Joined)
         below = _pass_down(slope, seen, local)
         below = below.expand(below.shape[0], *seen.values.shape[1:]).unflatten(1, seen.extent)
         front = tuple(range(1, 1 + len(branch.dims)))
-        _descend(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, moves, manner)
+        _descend(
+            branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, moves, notes, manner
+        )
         return
     start = 0
     for group, count in zip(branch.groups, branch.counts):
         if isinstance(group, (JunctionBranch, QuantifierBranch)):
             below = _pass_down(slope, seen, local).narrow(1, start, count)
             result = mixture.joined[group.level.number].result  # type: ignore[index]
-            _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes), local), mixture, moves, manner)
+            _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes), local), mixture, moves, notes, manner)
         start += count
 
 
-def _pass_down(slope: Tensor, seen: Joined, local: bool) -> Tensor:
+def _pass_down(slope: Tensor, seen: Joined | Leaning, local: bool) -> Tensor:
     """The slope at each operand ``(batch, k, ...)``; 0 at those that do not exist."""
     slope = slope.unsqueeze(1)
+    if isinstance(seen, Leaning):
+        shape = torch.broadcast_shapes(slope.shape, seen.costs.shape)
+        return (slope if local else slope * torch.stack([1.0 - seen.weight, seen.weight], 1)).expand(shape)
     if not local:
-        return slope * seen.weights
+        return slope * seen.passed
     if seen.mask is not None:
         return slope * seen.mask
     return slope.expand(torch.broadcast_shapes(slope.shape, seen.weights.shape))
@@ -207,10 +301,11 @@ def existing_columns(plan: Plan, mixture: Mixture, batch: int) -> Tensor:
         if level.uniform:
             continue
         seen = mixture.joined[level.number]  # type: ignore[index]
-        mask = _shared_mask(level, seen.mask)
+        columns = seen.stored if isinstance(seen, Leaning) else seen.columns
+        mask = None if isinstance(seen, Leaning) else _shared_mask(level, seen.mask)
         if mask is None:
-            shape = (batch, *seen.columns.shape[1:])  # type: ignore[union-attr]
-            mask = torch.ones(shape, dtype=torch.bool, device=seen.values.device)
+            shape = (batch, *columns.shape[1:])  # type: ignore[union-attr]
+            mask = torch.ones(shape, dtype=torch.bool, device=columns.device)  # type: ignore[union-attr]
         if level.ragged:
             # Operands past the end of this batch do not exist; connectives past it do, with weights nobody has moved yet.
             operands = level.unfit(torch.ones_like(mask, dtype=torch.uint8), seen.extent, 0).bool()

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from dualogic.arguments import check_choice
-from dualogic.compile.evaluate import CLASS_COSTS, take_extreme
+from dualogic.compile.evaluate import CLASS_COSTS
+from dualogic.compile.extreme import take_extreme
 from dualogic.compile.tree import Leaf
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
@@ -171,7 +172,7 @@ class PrimalDualProgram(Program):
         """Costs ``(batch, rules)``."""
         raise NotImplementedError
 
-    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor]:
+    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor, Tensor | None]:
         costs = self.mix(values)
         visits = rows[:, -1:].to(costs.dtype) + 1.0
         done, due = self._progress(visits)
@@ -184,7 +185,7 @@ class PrimalDualProgram(Program):
             parts.append(torch.where(due, ascent - velocity, 0.0).expand_as(costs))
         parts.insert(0, torch.where(due, rate * ascent, 0.0))
         parts.append(torch.ones_like(costs[:, :1]))
-        return costs, torch.cat(parts, dim=1)
+        return costs, torch.cat(parts, dim=1), None
 
     def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:
         moved = rows.to(moves.dtype) + moves

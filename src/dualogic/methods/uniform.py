@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic.formula.connective import Formula
+from dualogic.methods.base import State
 from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
 from dualogic.methods.mixture import Mixture
 
@@ -38,5 +39,5 @@ class Uniform(DistributionalMethod):
 class UniformProgram(DistributionalProgram):
     """See :class:`Uniform`."""
 
-    def mix(self, rows: Tensor | None, values: Any) -> Tensor:
+    def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         return self.plan.fold(values, Mixture(UPDATE_RULES["softmax"], None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dualogic.formula.atom import ClassIn
-from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.connective import Complement, Formula, Junction, Level, Premise, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.normalize.evidence import mark_literals
 
@@ -39,6 +39,12 @@ def _unfold(node: Formula, done: dict[int, Formula]) -> Formula:
         result = Quantifier(node.operation, _unfold(node.operand, done), node.dims, node.where, node.tied)
     elif isinstance(node, Level):
         result = Level(_unfold(node.operand, done))
+    elif isinstance(node, Resting):
+        antecedent = _unfold(node.antecedent, done)
+        antecedent = Premise(antecedent) if isinstance(antecedent, Junction) else antecedent
+        result = Resting(antecedent, _unfold(node.consequent, done), node.share)
+    elif isinstance(node, Premise):
+        result = Premise(_unfold(node.operand, done))
     elif isinstance(node, Evidence):
         result = mark_literals(_unfold(node.operand, done), node.share)
     done[id(node)] = result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualogic.formula.connective import Formula, Junction, Level, Quantifier
+from dualogic.formula.connective import Formula, Junction, Level, Premise, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 
 
@@ -33,6 +33,10 @@ def _mark(node: Formula, share: float, done: dict[int, Formula]) -> Formula:
         result = Quantifier(node.operation, _mark(node.operand, share, done), node.dims, node.where, node.tied)
     elif isinstance(node, Level):
         result = Level(_mark(node.operand, share, done))
+    elif isinstance(node, Resting):
+        result = Resting(_mark(node.antecedent, share, done), _mark(node.consequent, share, done), node.share)
+    elif isinstance(node, Premise):
+        result = Premise(_mark(node.operand, share, done))
     elif isinstance(node, Evidence):
         result = Evidence(node.operand, 1.0 - (1.0 - node.share) * (1.0 - share))
     else:

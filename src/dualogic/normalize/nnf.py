@@ -20,7 +20,9 @@ from dualogic.formula.connective import (
     Implication,
     Junction,
     Level,
+    Premise,
     Quantifier,
+    Resting,
 )
 from dualogic.formula.evidence import Evidence
 from dualogic.normalize.evidence import mark_literals
@@ -28,7 +30,7 @@ from dualogic.normalize.evidence import mark_literals
 _FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
 
 
-def to_nnf(formula: Formula, evidence: float = 0.0) -> Formula:
+def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False) -> Formula:
     """Push negations and evidence markers down to the atoms; unfold ``>>``, ``Iff``, ``Xor``, ``ExactlyOne`` and ``AtMost``.
 
     The result has the same cost, satisfaction, gradients and levels; its size is linear in that of the formula, except below
@@ -37,7 +39,10 @@ def to_nnf(formula: Formula, evidence: float = 0.0) -> Formula:
     Args:
         formula: any formula.
         evidence: the share of evidence of every antecedent that is not marked itself. Only an implication that is to hold has
-            one: to make ``~(a >> b)`` hold, ``a`` has to hold too, and is left alone.
+            one: to make ``~(a >> b)`` hold, ``a`` has to hold too, and is left alone. ``None``, for implications that rest, leaves
+            it to be found out.
+        resting: keep implications that are to hold, and both directions of an ``Iff``, as
+            :class:`~dualogic.formula.connective.Resting`, which has another cost.
 
     Example:
         >>> import dualogic as dl
@@ -45,7 +50,7 @@ def to_nnf(formula: Formula, evidence: float = 0.0) -> Formula:
         >>> to_nnf((a >> b) & ~(b >> a) & dl.Implies(a, ~b, evidence=False), evidence=1.0)
         (evidence(~a) | b) & level(b & ~a) & (~a | ~b)
     """
-    return _Pass(evidence).convert(formula, True)
+    return _Pass(evidence, resting).convert(formula, True)
 
 
 def is_literal(formula: Formula) -> bool:
@@ -66,8 +71,9 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
 
 
 class _Pass:
-    def __init__(self, evidence: float) -> None:
+    def __init__(self, evidence: float | None, resting: bool) -> None:
         self.evidence = evidence
+        self.resting = resting
         self.done: dict[tuple[int, bool], Formula] = {}
 
     def convert(self, node: Formula, positive: bool) -> Formula:
@@ -99,16 +105,30 @@ class _Pass:
         return self.convert(node.operand, positive)
 
     def _Implication(self, node: Implication, positive: bool) -> Formula:
+        if positive and self.resting:
+            marked = isinstance(node.antecedent, Evidence)
+            share = node.antecedent.share if isinstance(node.antecedent, Evidence) else self.evidence
+            return self._rest(node.antecedent.operand if marked else node.antecedent, node.consequent, share)  # type: ignore[attr-defined]
         antecedent = self.convert(node.antecedent, not positive)
         if positive and not isinstance(node.antecedent, Evidence):
-            antecedent = mark_literals(antecedent, self.evidence)
+            antecedent = mark_literals(antecedent, self.evidence or 0.0)
         return join("|" if positive else "&", [antecedent, self.convert(node.consequent, positive)])
+
+    def _rest(self, antecedent: Formula, consequent: Formula, share: float | None) -> Formula:
+        believed = self.convert(antecedent, True)
+        literal = believed.operand if isinstance(believed, Evidence) else believed
+        if isinstance(literal, Comparison) or not is_literal(literal):
+            believed = Premise(believed)
+        return Resting(believed, self.convert(consequent, True), share)
 
     def _Evidence(self, node: Evidence, positive: bool) -> Formula:
         return mark_literals(self.convert(node.operand, positive), node.share)
 
     def _Equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")
+        if self.resting and positive != node.negated:
+            # Neither side is the evidence of the other.
+            return join(outer, [self._rest(node.left, node.right, 0.0), self._rest(node.right, node.left, 0.0)])
         # (~a | b) & (~b | a) when it must hold, (a & ~b) | (b & ~a) when it must not.
         left, right = inner == "&", inner == "|"
         sides = [(node.left, node.right), (node.right, node.left)]

@@ -1,0 +1,150 @@
+"""The cost of an implication that rests, and who moves to lower it.
+
+With ``p = exp(-S(P))`` and ``q = exp(-S(Q))`` for the beliefs in antecedent and consequent, ``P >> Q`` costs
+
+    KL(p || q) = p log(p / q) + (1 - p) log((1 - p) / (1 - q))   where q < p, and 0 where q >= p,
+
+which is ``S(Q)``, the paper's cost, where ``P`` is certain. Its slope with respect to the logit of ``q`` is ``q - p``: it does not
+vanish however small ``q`` is, and it is 0 where ``P`` is not believed. Where class costs are ``1 - p`` the excess of one cost over
+the other, ``max(S(Q) - S(P), 0)``, takes its place.
+
+The cost can be lowered from both sides. A weight ``w`` for each sample divides the gradient: ``w`` of it goes into ``Q``, ``1 - w``
+into ``P``, less the share of ``P`` that is evidence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+IMPOSSIBLE = 1e9
+"""What a comparison that does not hold costs as an antecedent: more than any belief."""
+CLOSEST = 30.0
+"""Log-odds beyond this are as good as certain."""
+HALF = 0.5
+"""How much what is believed about a consequent counts against what is believed about its antecedent."""
+
+
+def excess(antecedent: Tensor, consequent: Tensor, logarithmic: bool) -> Tensor:
+    """What ``P >> Q`` costs; 0 exactly where ``Q`` is at least as believed as ``P``.
+
+    Args:
+        antecedent: the cost ``S(P)``, any shape.
+        consequent: the cost ``S(Q)``, of the same shape.
+        logarithmic: costs are ``-log p``, not ``1 - p``.
+
+    Example:
+        >>> import torch
+        >>> believed = torch.tensor([0.9, 0.9, 0.1])
+        >>> excess(-believed.log(), -torch.tensor([0.1, 0.9, 0.2]).log(), logarithmic=True)
+        tensor([1.7578, 0.0000, 0.0000])
+    """
+    violated = (consequent > antecedent) & (antecedent < IMPOSSIBLE)
+    # An operand that cannot hold costs infinity; where it is not asked for, no gradient may meet it.
+    safe = torch.where(violated, consequent, antecedent)
+    if not logarithmic:
+        return torch.where(violated, safe - antecedent, 0.0)
+    believed = torch.exp(-antecedent)
+    difference = _denial(safe) - _denial(antecedent)
+    divergence = believed * (safe - antecedent) + (1.0 - believed) * difference
+    return torch.where(violated, divergence.clamp_min(0.0), 0.0)
+
+
+def _denial(cost: Tensor) -> Tensor:
+    """``-log(1 - exp(-cost))``: what denying something costs, from what affirming it does; finite."""
+    return -torch.log((-torch.expm1(-cost)).clamp_min(torch.finfo(cost.dtype).tiny))
+
+
+def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:
+    """The log-odds of a belief from its cost, within +-:data:`CLOSEST`.
+
+    Example:
+        >>> import math, torch
+        >>> log_odds(torch.tensor([math.log(2.0), 1e9]), logarithmic=True)
+        tensor([  0., -30.])
+    """
+    if not logarithmic:
+        cost = -torch.log((1.0 - cost).clamp(torch.finfo(cost.dtype).tiny, 1.0))
+    return (_denial(cost) - cost).clamp(-CLOSEST, CLOSEST)
+
+
+def first_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
+    """The log-odds of the weight on ``Q`` before anything is learned: those of ``P``, and half of those of ``Q`` where it is known.
+
+    Args:
+        antecedent: the cost ``S(P)``.
+        consequent: the cost ``S(Q)``.
+        share: how much of ``P`` is evidence: at 1 what is believed about ``Q`` tells nothing.
+        logarithmic: costs are ``-log p``.
+    """
+    odds = log_odds(antecedent, logarithmic)
+    if isinstance(share, float) and share == 1.0:
+        return odds
+    return odds + HALF * (1.0 - share) * log_odds(consequent, logarithmic)
+
+
+def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
+    """:func:`excess` with a gradient that is divided: ``weight`` of it into the consequent, the rest into the antecedent.
+
+    Args:
+        antecedent: the cost ``S(P)``.
+        consequent: the cost ``S(Q)``.
+        weight: on ``Q``, within [0, 1], without a gradient.
+        share: how much of the gradient into ``P`` is held back.
+        logarithmic: costs are ``-log p``.
+
+    Example:
+        >>> import torch
+        >>> p, q = torch.tensor([0.1], requires_grad=True), torch.tensor([2.0], requires_grad=True)
+        >>> divide(p, q, torch.tensor([1.0]), 0.0, logarithmic=True).backward()
+        >>> p.grad, q.grad
+        (tensor([0.]), tensor([0.8899]))
+    """
+    transformed = torch._C._are_functorch_transforms_active()
+    if not (antecedent.requires_grad or consequent.requires_grad):
+        return excess(antecedent, consequent, logarithmic)
+    if transformed or torch.compiler.is_compiling():
+        return _divide(antecedent, consequent, weight, share, logarithmic)
+    result: Tensor = _Divided.apply(antecedent, consequent, weight, share, logarithmic)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
+    up = excess(antecedent.detach(), consequent, logarithmic)
+    down = excess(antecedent, consequent.detach(), logarithmic)
+    return up.detach() + weight * (up - up.detach()) + (1.0 - weight) * (1.0 - share) * (down - down.detach())
+
+
+class _Divided(torch.autograd.Function):
+    """The same with its gradient in closed form: a third of the operations."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool
+    ) -> Tensor:
+        ctx.save_for_backward(antecedent, consequent, weight, share if isinstance(share, Tensor) else weight.new_tensor(share))
+        ctx.logarithmic = logarithmic
+        return excess(antecedent, consequent, logarithmic)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        antecedent, consequent, weight, share = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            # A second derivative is wanted: give a first one that can be differentiated.
+            result = _divide(antecedent, consequent, weight, share, ctx.logarithmic)
+            wanted = [side for side, needed in zip((antecedent, consequent), ctx.needs_input_grad) if needed]
+            found = iter(torch.autograd.grad(result, wanted, gradients[0], create_graph=True, allow_unused=True))
+            return tuple(next(found) if needed else None for needed in ctx.needs_input_grad[:2]) + (None, None, None)
+        violated = (consequent > antecedent) & (antecedent < IMPOSSIBLE)
+        slope = torch.where(violated, gradients[0], 0.0)
+        into = slope * weight
+        away = (weight - 1.0) * (1.0 - share) * slope
+        if ctx.logarithmic:
+            believed, other = torch.exp(-antecedent), torch.exp(-consequent)
+            into = into * (believed - other) / (1.0 - other).clamp_min(torch.finfo(other.dtype).eps)
+            if ctx.needs_input_grad[0]:
+                safe = torch.where(violated, consequent, antecedent)
+                away = away * believed * ((safe - antecedent) - (_denial(safe) - _denial(antecedent)))
+        return away if ctx.needs_input_grad[0] else None, into if ctx.needs_input_grad[1] else None, None, None, None

@@ -1,0 +1,149 @@
+"""The weights of an implication that rests: who moves, antecedent or consequent, for each sample.
+
+Such a level has two columns for each implication. The second holds what was learned, the first the log-odds that beliefs gave the
+weight on the consequent at the sample's latest visit; together they are the weight that the loss had then. Both are 0 at first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.implication import divide, first_odds, log_odds
+from dualogic.compile.tree import Level
+from dualogic.duals.rules import UpdateRule
+
+RATE = 0.02
+"""Of a running mean: about the latest fifty steps count."""
+LEAST = 0.02
+"""Below this a consequent is not believed often enough to tell anything."""
+CLOSED, OPEN = 0.05, 0.15
+"""How often a consequent must be believed without its antecedent, for it to be all of the antecedent that is evidence, or none."""
+DEAREST = 20.0
+"""Costs above this move weights no further."""
+
+
+@dataclasses.dataclass
+class Leaning:
+    """What happened at one level of implications; shapes are ``(batch, *lanes, *axes)``.
+
+    Attributes:
+        costs: of the two ways to meet it: denying the antecedent, and the consequent; ``(batch, 2, ...)``.
+        odds: what beliefs say about the weight on the consequent.
+        weight: on the consequent.
+        stored: the columns, ``(batch, 2, ...)``.
+        beliefs: in antecedent and consequent.
+        extent: as in :class:`~dualogic.methods.mixture.Joined`.
+    """
+
+    costs: Tensor
+    odds: Tensor
+    weight: Tensor
+    stored: Tensor
+    beliefs: tuple[Tensor, Tensor]
+    extent: tuple[int, ...]
+
+    @property
+    def result(self) -> Tensor:
+        """Of the shape of the level's cost."""
+        return self.weight
+
+
+def lean(
+    level: Level,
+    values: Tensor,
+    columns: Tensor,
+    share: Tensor | float,
+    rule: UpdateRule,
+    extent: tuple[int, ...],
+    remember: bool,
+) -> tuple[Tensor, Leaning | None]:
+    """The cost of implications, with a gradient divided by their weights, and what their step needs.
+
+    Args:
+        level: of the operation ``">>"``.
+        values: the costs of antecedent and consequent, ``(batch, 2, *lanes, *axes)``.
+        columns: as stored, of the same shape, or 1 along axes that share them.
+        share: how much of the antecedents is evidence, to be broadcast against a cost.
+        rule: how weights are stored.
+        extent: of this batch.
+        remember: whether a step follows.
+    """
+    antecedent, consequent = values.unbind(1)
+    premise, missing = antecedent.detach(), consequent.detach()
+    odds = first_odds(premise, missing, share, level.logarithmic)
+    weight = rule.lean(odds, columns[:, 1])
+    cost = divide(antecedent, consequent, weight, share, level.logarithmic)
+    if not remember:
+        return cost, None
+    believed = log_odds(premise, level.logarithmic)
+    first = torch.nn.functional.softplus(believed)  # -log(1 - p)
+    costs = torch.stack([first, missing], 1).clamp_max(DEAREST)
+    certain = torch.sigmoid(believed), torch.sigmoid(log_odds(missing, level.logarithmic))
+    return cost, Leaning(costs, odds, weight, columns, certain, extent)
+
+
+def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor, exists: Tensor | None, share: float) -> Tensor:
+    """The moves of the two columns of a level, ``(batch, 2, ...)``.
+
+    Args:
+        level: of the operation ``">>"``.
+        seen: from :func:`lean`.
+        rule: how weights move.
+        slope: the step size times that of the loss, ``(batch, *lanes, *axes)``.
+        exists: where the implication is about something, of the same shape; ``None`` for everywhere.
+        share: of the weight, divided equally after the step.
+    """
+    learned = seen.stored[:, 1]
+    move = rule.lean_move(seen.odds, learned, seen.weight, slope * (seen.costs[:, 0] - seen.costs[:, 1]), share)
+    latest = seen.odds - seen.stored[:, 0]
+    both = torch.stack([latest, move.expand_as(latest)], 1)
+    if exists is not None:
+        both = torch.where(exists.unsqueeze(1), both, 0.0)
+    if level.shared:
+        both = both.mean(tuple(2 + position for position in level.shared), keepdim=True)
+    return level.unfit(both, seen.extent, 0.0) if level.ragged else both
+
+
+def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
+    """What a batch tells about who knows: four means over each sample's entries, for each implication, ``(batch, 4, lanes)``.
+
+    They are the belief that the antecedent is false, that times the firm belief in the consequent, and the same two where it is true.
+    """
+    p, q = seen.beliefs
+    firm = (2.0 * q - 1.0).clamp_min(0.0)
+    known = torch.stack([1.0 - p, (1.0 - p) * firm, p, p * firm], 1)
+    if exists is not None:
+        known = known * exists.unsqueeze(1)
+    axes = tuple(range(2 + level.lanes, known.dim()))
+    known = known.sum(axes) if axes else known
+    return known.flatten(2)
+
+
+def start_known(count: int, dtype: torch.dtype) -> Tensor:
+    """Running means of :func:`note` and the highest share so far, ``(5, implications)``."""
+    return torch.zeros(5, count, dtype=dtype)
+
+
+def advance_known(known: Tensor, noted: Tensor) -> Tensor:
+    """The state after a batch.
+
+    The share is that of firm beliefs in the consequent that stand without the antecedent: where a consequent is believed only
+    with it, the rule itself is what taught it. It is held at its highest, because a rule that opens late unlearns what it taught.
+
+    Args:
+        known: from :func:`start_known`.
+        noted: means over the batch of :func:`note`, ``(4, implications)``.
+    """
+    means = torch.lerp(known[:4], noted.to(known.dtype), RATE)
+    without = means[1] / means[0].clamp_min(torch.finfo(means.dtype).tiny)
+    within = means[3] / means[2].clamp_min(torch.finfo(means.dtype).tiny)
+    found = without / (without + within).clamp_min(LEAST)
+    return torch.cat([means, torch.maximum(known[4], found).unsqueeze(0)])
+
+
+def share_of(known: Tensor) -> Tensor:
+    """How much of each antecedent is evidence, ``(implications,)``: all of it until its consequent is seen to be known."""
+    return 1.0 - ((known[4] - CLOSED) / (OPEN - CLOSED)).clamp(0.0, 1.0)
