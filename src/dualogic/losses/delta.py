@@ -88,11 +88,11 @@ def exact_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tens
 
 
 def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
-    """A running ``sum(mu^2) / sum(mu)``: the cost that is typical where the rule is violated, however few such samples there are.
+    """A running ``(sum(mu) / sum(sqrt(mu)))^2``: the cost that is typical where the rule is violated, however few such samples are.
 
-    Where costs fall the rule pulls harder, down to the floor; where they stay, because labels or other rules say otherwise, it gives
-    way. The unit is that of the cost. A batch counts by how many of its samples violate the rule, ``n = sum(mu)^2 / sum(mu^2)``, as
-    ``n / (n + 100)``.
+    Where costs fall the rule pulls harder, down to the floor; where they stay, because labels or other rules say otherwise, it
+    gives way. The unit is that of the cost. A batch counts by how many of its samples violate the rule, ``n = sum(sqrt(mu))^2 /
+    sum(mu)``, as ``n / (n + 100)``.
 
     Args:
         mu: costs ``(batch, rules)``; rows to ignore are 0.
@@ -103,10 +103,11 @@ def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
         >>> violations_delta(torch.tensor([[3.0], [0.0], [3.0]]), torch.tensor([1.0]))  # two of them: 2 / 102 of the way to 3
         tensor([1.0392])
     """
-    first, second = mu.sum(0), mu.square().sum(0)
+    total, roots = mu.sum(0), mu.sqrt().sum(0)
     tiny = torch.finfo(mu.dtype).tiny
-    count = first.square() / second.clamp_min(tiny)
-    return torch.lerp(delta, second / first.clamp_min(tiny), count / (count + RUNNING))
+    typical = (total / roots.clamp_min(tiny)).square()
+    count = total / typical.clamp_min(tiny)
+    return torch.lerp(delta, typical, count / (count + RUNNING))
 
 
 DELTA_RULES: dict[str, Callable[..., Tensor]] = {

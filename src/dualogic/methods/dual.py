@@ -77,11 +77,13 @@ class Dual(DistributionalMethod):
     finds_evidence: ClassVar[bool] = True
 
     delta: str = "violations"
+    floor: float = 1.0
     evidence: bool | float | str = FOUND
     implication: str = "rests"
     first: str = "nearest"
-    step: float = 0.7
-    and_step: float | None = 0.07
+    step: float = 0.07
+    and_step: float | None = None
+    imply_step: float | None = 0.0
     rules: str = "mean"
     rule: str = "softmax"
     local: bool = True
@@ -97,8 +99,10 @@ class Dual(DistributionalMethod):
         check_choice("implication", self.implication, ("rests", "or"))
         check_choice("first", self.first, ("nearest", "equal"))
         check_choice("rules", self.rules, ("mean", "sum"))
-        if self.and_step is not None and not (math.isfinite(self.and_step) and self.and_step >= 0):
-            raise OptionError(f"and_step must be at least 0 and finite, or None for the same as step; got {self.and_step!r}")
+        for name in ("and_step", "imply_step"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise OptionError(f"{name} must be at least 0 and finite, or None for the same as step; got {value!r}")
         if not (math.isfinite(self.step) and self.step >= 0):
             raise OptionError(f"the dual step must be at least 0 and finite; got {self.step!r}")
         if not 0 <= self.forget <= 1:
@@ -132,6 +136,7 @@ class Dual(DistributionalMethod):
             "implication": "or",
             "first": "equal",
             "and_step": None,
+            "imply_step": None,
             "rules": "sum",
         }
         return cls(**{**letter, **options})
@@ -158,8 +163,8 @@ class DualProgram(DistributionalProgram):
         self.nearest = method.first == "nearest"
         self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
         self.finding = sum(len(level.paths) for level in self.leaning if level.share is None)
-        slow = 1.0 if method.and_step is None or not method.step else method.and_step / method.step
-        self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow)
+        slow, lean = (1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step))
+        self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow, lean)
         self.two_levels = find_two_levels(self.plan) if plain else None
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:

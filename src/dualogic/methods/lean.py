@@ -15,11 +15,11 @@ from dualogic.compile.implication import divide, first_odds, log_odds
 from dualogic.compile.tree import Level
 from dualogic.duals.rules import UpdateRule
 
-RATE = 0.02
-"""Of a running mean: about the latest fifty steps count."""
-LEAST = 0.02
+RATE = 0.005
+"""Of a running mean: about the latest two hundred steps count."""
+LEAST = 0.2
 """Below this a consequent is not believed often enough to tell anything."""
-CLOSED, OPEN = 0.05, 0.15
+CLOSED, OPEN = 0.06, 0.08
 """How often a consequent must be believed without its antecedent, for it to be all of the antecedent that is evidence, or none."""
 DEAREST = 20.0
 """Costs above this move weights no further."""

@@ -147,7 +147,8 @@ class Manner:
         forget: the share of what is stored that is taken back before a step.
         share: of the weights, divided equally among the operands after a step.
         masked: some connectives do not exist for some samples; theirs stay as they are.
-        slow: what the step of ``and`` and of implications is to that of ``or``.
+        slow: what the step of ``and`` is to that of ``or``.
+        lean: what that of implications is.
     """
 
     local: bool = False
@@ -155,6 +156,7 @@ class Manner:
     share: float = 0.0
     masked: bool = False
     slow: float = 1.0
+    lean: float = 1.0
 
 
 GRADIENT = Manner()
@@ -210,7 +212,7 @@ def _descend(
     seen = mixture.joined[level.number]  # type: ignore[index]
     if isinstance(seen, Leaning):
         exists = slope != 0 if manner.masked else None
-        moves[level.number] = lean_on(level, seen, mixture.rule, slope * manner.slow, exists, manner.share)
+        moves[level.number] = lean_on(level, seen, mixture.rule, slope * manner.lean, exists, manner.share)
         if level.share is None:
             notes[level.number] = note(level, seen, exists)
     elif not level.uniform:
