@@ -124,19 +124,21 @@ class _Divided(torch.autograd.Function):
     def forward(
         ctx: Any, antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool
     ) -> Tensor:
-        ctx.save_for_backward(antecedent, consequent, weight, share if isinstance(share, Tensor) else weight.new_tensor(share))
-        ctx.logarithmic = logarithmic
+        # A number stays one: made into a tensor on a device it would wait for the copy, which no recorded graph may hold.
+        ctx.save_for_backward(antecedent, consequent, weight, share if isinstance(share, Tensor) else None)
+        ctx.share, ctx.logarithmic = share if isinstance(share, float) else None, logarithmic
         return excess(antecedent, consequent, logarithmic)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         antecedent, consequent, weight, share = ctx.saved_tensors
+        share = share if ctx.share is None else ctx.share
         if torch.is_grad_enabled():
             # A second derivative is wanted: give a first one that can be differentiated.
             result = _divide(antecedent, consequent, weight, share, ctx.logarithmic)
             wanted = [side for side, needed in zip((antecedent, consequent), ctx.needs_input_grad) if needed]
             found = iter(torch.autograd.grad(result, wanted, gradients[0], create_graph=True, allow_unused=True))
-            return tuple(next(found) if needed else None for needed in ctx.needs_input_grad[:2]) + (None, None, None)
+            return (*(next(found) if needed else None for needed in ctx.needs_input_grad[:2]), None, None, None)
         violated = (consequent > antecedent) & (antecedent < IMPOSSIBLE)
         slope = torch.where(violated, gradients[0], 0.0)
         into = slope * weight
