@@ -48,6 +48,7 @@ def language(place):
         zeros_like=torch.zeros_like,
         sum=lambda value, axis=None: value.sum() if axis is None else value.sum(axis),
         max=lambda value, axis: value.amax(axis),
+        min=lambda value, axis: value.amin(axis),
         where=torch.where,
         maximum=lambda one, other: torch.maximum(torch.as_tensor(one), torch.as_tensor(other)),
         minimum=lambda one, other: torch.minimum(torch.as_tensor(one), torch.as_tensor(other)),

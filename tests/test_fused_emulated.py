@@ -59,7 +59,7 @@ def test_in_a_whole_step_bad_occurrences_count_nowhere(options, bad):
     if bad == "move":
         for logic in (alone, together):
             logic._state["delta"].fill_(1e-8)
-        tensors["x"][2] = 2e15
+        tensors["x"][2], tensors["y"][2] = 2e15, 1e15
     index = torch.tensor([0, 5, {"index": 77, "negative index": -1}.get(bad, 0)])
     alone(index[:2], **{name: value[:2].requires_grad_() for name, value in tensors.items()})
     two_level_step(together, index, tensors)
@@ -107,5 +107,5 @@ def test_a_move_that_cannot_be_stored_is_flagged_and_not_made(bad):
 def test_a_cost_past_its_limit_does_not_count_for_delta():
     costs, counts = torch.tensor([[4.0], [1e20], [9.0]]), torch.ones(3, dtype=torch.bool)
     with emulated():
-        found = fused.next_delta(costs, counts, torch.ones(1), 0.1, math.inf, False, 1e15)
+        found = fused.next_delta(costs, counts, torch.ones(1), 0.1, math.inf, "mean", 1e15)
     assert found.item() == pytest.approx(math.sqrt(6.5))

@@ -178,7 +178,8 @@ class DualProgram(DistributionalProgram):
         bounds, scale = (self.method.floor, self.method.ceiling), self.method.delta
         limit = self.largest_cost(costs.dtype)
         method = self.method
-        pace = Pace(method.step, method.rule == "exponentiated", method.local, method.forget, method.share)
+        exponentiated, slow = method.rule == "exponentiated", self.manner.slow
+        pace = Pace(method.step, exponentiated, method.local, method.forget, method.share, slow, self.nearest)
         return two_level_step(self.two_levels, costs, index, stored, pace, bounds, scale, limit)
 
     def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:
