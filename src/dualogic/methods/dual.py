@@ -55,7 +55,7 @@ class Dual(DistributionalMethod):
             :func:`~dualogic.methods.lean.advance_known`.
         implication: ``"rests"``: ``P >> Q`` costs nothing where ``Q`` is at least as believed as ``P``, and comparisons in ``P``
             hold or do not. ``"or"``: it is ``~P | Q``, as in the paper.
-        first: ``"nearest"``: in the loss, the weights of an ``or`` are multiplied by ``(c_min / c)^4``. ``"equal"``: they are not.
+        first: ``"nearest"``: in the loss, the weights of an ``or`` are multiplied by ``(c_min / c)^4``. ``"equal"``: not.
         step: how far a visit moves a weight's logit (or the weight, if projected) per unit of gradient; not divided by
             the batch size.
         and_step: the same for ``and`` and for implications; ``None`` for the same as ``step``.
