@@ -42,8 +42,8 @@ class Dual(DistributionalMethod):
     - implications that rest where the consequent is at least as believed as the antecedent;
     - antecedents that are read and not taught until their consequent is seen to be known without them;
     - an ``or`` that is met by one operand does not pull at the others;
-    - local softmax steps: 0.7 for ``or``, a tenth of it for ``and`` and for implications;
-    - a scale ``delta`` that follows the typical cost of a violation, with a floor of 0.7: below it a rule that is nearly met
+    - small local softmax steps, and none for implications, whose weight follows the beliefs;
+    - a scale ``delta`` that follows the typical cost of a violation, with a floor of 1: below it a rule that is nearly met
       outweighs the labels;
     - rules that are averaged.
 
@@ -58,7 +58,8 @@ class Dual(DistributionalMethod):
         first: ``"nearest"``: in the loss, the weights of an ``or`` are multiplied by ``(c_min / c)^4``. ``"equal"``: not.
         step: how far a visit moves a weight's logit (or the weight, if projected) per unit of gradient; not divided by
             the batch size.
-        and_step: the same for ``and`` and for implications; ``None`` for the same as ``step``.
+        and_step: the same for ``and``; ``None`` for the same as ``step``.
+        imply_step: the same for implications, likewise; 0 leaves the weight to beliefs alone.
         rules: ``"mean"`` or ``"sum"`` of the rules' losses.
         rule: ``"softmax"``, ``"exponentiated"`` or ``"projected"``; see :mod:`dualogic.duals.rules`.
         local: a connective's weights move as if it were the whole rule and had two operands: by the loss's slope at the whole
