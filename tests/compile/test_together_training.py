@@ -13,10 +13,16 @@ UPDATE_RULES = ["softmax", "exponentiated", "projected"]
 
 
 @settings(max_examples=60)
-@given(st.lists(rule, min_size=2, max_size=4), st.sampled_from(UPDATE_RULES), st.sampled_from([None, 3]), st.data())
-def test_random_rules(rules, update_rule, samples, data):
+@given(
+    st.lists(rule, min_size=2, max_size=4),
+    st.sampled_from(UPDATE_RULES),
+    st.sampled_from([None, 3]),
+    st.sampled_from(["probability", "log"]),
+    st.data(),
+)
+def test_random_rules(rules, update_rule, samples, class_cost, data):
     named = {f"rule{number}": formula for number, formula in enumerate(rules)}
-    method = dl.methods.Dual(rule=update_rule, step=0.3, class_cost="probability")
+    method = dl.methods.Dual(rule=update_rule, step=0.3, imply_step=0.3, class_cost=class_cost)
 
     def make(chosen):
         return dl.LogicLoss(chosen, samples, method, dtype=torch.float64)
@@ -34,7 +40,7 @@ def test_random_rules(rules, update_rule, samples, data):
             logic(index, **{key: value for key, value in tensors.items() if key in named[name].symbols})
             for name, logic in apart.items()
         ]
-        torch.testing.assert_close(loss, sum(losses), rtol=1e-8, atol=1e-10)
+        torch.testing.assert_close(loss, sum(losses) / len(losses), rtol=1e-8, atol=1e-10)
     weights = together.weights(index)
     for logic in apart.values():
         for path, value in logic.weights(index).items():

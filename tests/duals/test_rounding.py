@@ -8,6 +8,7 @@ import torch
 
 import dualogic as dl
 from dualogic.duals.rounding import random_bits, to_storage
+from plain import PLAIN
 
 LOW = [torch.bfloat16, torch.float16]
 X, Y = dl.var("x"), dl.var("y")
@@ -41,7 +42,7 @@ def test_plain_rounding_stalls_and_stochastic_rounding_arrives(dtype):
 def test_a_loss_with_a_bfloat16_table_follows_the_float32_one_in_the_mean():
     """512 samples with the same costs start at logits of 8 and 4, where bfloat16 numbers are 0.06 and 0.03 apart."""
     samples, start = 512, torch.tensor([[8.0, 4.0]])
-    method = dl.methods.Dual(floor=1.0, ceiling=1.0, rule="exponentiated", step=0.002)
+    method = dl.methods.Dual(**{**PLAIN, "floor": 1.0, "ceiling": 1.0, "rule": "exponentiated", "step": 0.002})
     wide = dl.LogicLoss(RULE, 1, method)
     narrow = dl.LogicLoss(RULE, samples, method, dtype=torch.bfloat16)
     wide._table.values.copy_(start)

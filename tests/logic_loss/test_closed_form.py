@@ -9,6 +9,7 @@ import dualogic as dl
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic.losses import truncated_normal_loss, truncated_normal_slope
 from dualogic.methods.mixture import Mixture, steps
+from plain import plain
 
 N = dl.axis("n", max=5)
 X, Y, Z = dl.var("x", 4), dl.var("y", 3), dl.var("z", N)
@@ -53,7 +54,7 @@ def needed(plan, values):
 @pytest.mark.parametrize("class_cost", ["probability", "log"])
 @pytest.mark.parametrize("name", rules())
 def test_step_is_the_gradient_that_autograd_finds(name, class_cost):
-    program = dl.methods.Dual(class_cost=class_cost).program({name: rules()[name]})
+    program = plain(class_cost=class_cost).program({name: rules()[name]})
     plan = program.plan
     batch, step = 6, 0.3
     values = plan.evaluate(plan.bind(needed(plan, tensors(batch)), validate=True))
@@ -70,21 +71,25 @@ def test_step_is_the_gradient_that_autograd_finds(name, class_cost):
     with torch.no_grad():
         mixture = Mixture(UPDATE_RULES["softmax"], rows, remember=True)
         costs = plan.fold(values, mixture)
-        moves = steps(plan, mixture, step * truncated_normal_slope(costs, delta))
+        moves, _ = steps(plan, mixture, step * truncated_normal_slope(costs, delta))
     torch.testing.assert_close(moves, step * sign * gradient, rtol=0, atol=1e-10)
     assert moves.abs().max() > 1e-6
 
 
-def test_several_rules_at_once_equal_each_by_itself():
+@pytest.mark.parametrize(
+    "method", [dl.methods.Dual(imply_step=0.7), plain(), dl.methods.Dual.paper()], ids=["dual", "plain", "paper"]
+)
+def test_several_rules_at_once_equal_each_by_itself(method):
     chosen = {name: rule for name, rule in rules().items() if not {"valid", "z"} & set(rule.symbols)}
-    together = dl.LogicLoss(chosen, num_samples=9, dtype=torch.float64)
-    apart = {name: dl.LogicLoss({name: rule}, num_samples=9, dtype=torch.float64) for name, rule in chosen.items()}
+    together = dl.LogicLoss(chosen, num_samples=9, method=method, dtype=torch.float64)
+    apart = {name: dl.LogicLoss({name: rule}, 9, method, dtype=torch.float64) for name, rule in chosen.items()}
+    share = 1.0 if method.rules == "sum" else 1.0 / len(chosen)
     index = torch.tensor([3, 1, 8, 0])
     for seed in range(4):
         values = tensors(4, seed=seed)
         joint = together(index, **{key: value for key, value in values.items() if key not in ("valid", "z")})
         single = sum(loss(index, **needed(loss._program.plan, values)) for loss in apart.values())
-        torch.testing.assert_close(joint, single, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(joint, share * single, rtol=1e-12, atol=1e-12)
     weights = together.weights(index)
     expected = {path: value for loss in apart.values() for path, value in loss.weights(index).items()}
     assert list(weights) == list(expected)
@@ -97,7 +102,7 @@ def test_several_rules_at_once_equal_each_by_itself():
 def test_two_whole_updates_equal_a_calculation_by_hand():
     """One sample, one ``or`` of two real atoms with costs a and b, softmax logits (s, t), Algorithm 1's delta."""
     step, floor = 0.2, 0.1
-    method = dl.methods.Dual(rule="softmax", step=step, floor=floor)
+    method = plain(rule="softmax", step=step, floor=floor)
     logic = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("y") <= 0), num_samples=1, method=method, dtype=torch.float64)
 
     def phi(x):
@@ -133,9 +138,7 @@ def test_two_whole_updates_equal_a_calculation_by_hand():
 def test_other_update_rules_equal_a_calculation_by_hand(rule):
     step, costs = 0.1, torch.tensor([0.9, 0.4, 0.1], dtype=torch.float64)
     x = dl.var("x", 3)
-    logic = dl.LogicLoss(
-        (x <= 0).all(), num_samples=1, method=dl.methods.Dual(step=step, rule=rule, floor=0.1), dtype=torch.float64
-    )
+    logic = dl.LogicLoss((x <= 0).all(), num_samples=1, method=plain(step=step, rule=rule, floor=0.1), dtype=torch.float64)
     weights = torch.full((3,), 1 / 3, dtype=torch.float64)
     delta = torch.tensor(1.0, dtype=torch.float64)
     for _ in range(4):
@@ -161,14 +164,14 @@ def test_other_update_rules_equal_a_calculation_by_hand(rule):
 @pytest.mark.parametrize("name", rules())
 def test_local_steps_are_those_of_a_rule_by_itself_with_two_operands(name, update):
     """Each connective moves by the slope of the whole rule times ``c - m`` of its own, whatever weights stand above."""
-    near = dl.methods.Dual(local=True, step=0.7, rule=update).program({name: rules()[name]})
+    near = plain(local=True, step=0.7, rule=update).program({name: rules()[name]})
     values = near.evaluate(near.plan.bind(needed(near.plan, tensors(4)), False))
     generator = torch.Generator().manual_seed(1)
     rows = torch.randn(4, near.plan.width, generator=generator, dtype=torch.float64)
     state = {
         key: value.double() if value.is_floating_point() else value for key, value in near.initial_state(torch.float64).items()
     }
-    costs, moves = near.moves(rows, state, values)
+    costs, moves, _ = near.moves(rows, state, values)
     mixture = Mixture(UPDATE_RULES[update], near._clean(rows, values), remember=True)
     near.plan.fold(values, mixture)
     slope = 0.7 * truncated_normal_slope(costs, state["delta"])
@@ -189,7 +192,7 @@ def test_a_wide_connective_moves_at_the_pace_of_a_narrow_one_and_never_faster_th
     odds = {}
     for count in (2, 20, 2000):
         x = dl.var("x", count)
-        logic = dl.LogicLoss((x <= 0).any(), 1, dl.methods.Dual(floor=1.0, ceiling=1.0), dtype=torch.float64)
+        logic = dl.LogicLoss((x <= 0).any(), 1, plain(floor=1.0, ceiling=1.0), dtype=torch.float64)
         costs = torch.full((1, count), 1.0, dtype=torch.float64)
         costs[0, 0] = 0.0
         moved = []
@@ -210,8 +213,8 @@ def test_local_steps_see_only_what_exists():
     places = dl.axis("n", max=5)
     z, valid = dl.var("z", places), dl.mask("valid", places)
     three = dl.var("z", 3)
-    ragged = dl.LogicLoss(((z <= 0.1) | (z >= 0.8)).all(where=valid), 2, dtype=torch.float64)
-    whole = dl.LogicLoss(((three <= 0.1) | (three >= 0.8)).all(), 2, dtype=torch.float64)
+    ragged = dl.LogicLoss(((z <= 0.1) | (z >= 0.8)).all(where=valid), 2, plain(), dtype=torch.float64)
+    whole = dl.LogicLoss(((three <= 0.1) | (three >= 0.8)).all(), 2, plain(), dtype=torch.float64)
     index, mask = torch.tensor([0, 1]), torch.tensor([[True, False, True, True, False]] * 2)
     for visit in range(6):
         values = torch.rand(2, 5, generator=torch.Generator().manual_seed(visit), dtype=torch.float64)
@@ -231,7 +234,7 @@ def test_local_steps_of_tied_weights_are_the_mean_of_those_of_their_entries():
     for count in (1, 2, 7):
         x = dl.var("x", count)
         rule = ((x <= 0) | (x <= 0.3) | (x >= 2)).all(duals="tied")
-        logic = dl.LogicLoss(rule, 1, dl.methods.Dual(floor=1.0, ceiling=1.0), dtype=torch.float64)
+        logic = dl.LogicLoss(rule, 1, plain(floor=1.0, ceiling=1.0), dtype=torch.float64)
         for _ in range(4):
             logic(torch.tensor([0]), x=torch.full((1, count), 0.8, dtype=torch.float64, requires_grad=True))
         assert logic._program.width == 3
@@ -245,7 +248,7 @@ def test_local_steps_of_tied_weights_are_the_mean_of_those_of_their_entries():
 def test_a_visit_takes_back_a_share_of_what_was_gathered():
     x = dl.var("x", 3)
     kept, faded = (
-        dl.LogicLoss((x <= 0).any(), 1, dl.methods.Dual(forget=forget, floor=1.0, ceiling=1.0), dtype=torch.float64)
+        dl.LogicLoss((x <= 0).any(), 1, plain(forget=forget, floor=1.0, ceiling=1.0), dtype=torch.float64)
         for forget in (0.0, 0.25)
     )
     costs = torch.tensor([[0.9, 0.4, 0.1]], dtype=torch.float64, requires_grad=True)
@@ -263,15 +266,15 @@ def test_a_visit_takes_back_a_share_of_what_was_gathered():
 def test_a_share_of_the_weights_is_divided_equally_after_a_step(name, rule):
     """``(1 - share) w + share / k``, for the weights ``w`` after a plain step from the same table; over what exists."""
     options = {"rule": rule, "floor": 1.0, "ceiling": 1.0}
-    shared = dl.LogicLoss({name: rules()[name]}, 8, dl.methods.Dual(share=0.3, **options), dtype=torch.float64)
-    plain = dl.LogicLoss({name: rules()[name]}, 8, dl.methods.Dual(**options), dtype=torch.float64)
+    shared = dl.LogicLoss({name: rules()[name]}, 8, plain(share=0.3, **options), dtype=torch.float64)
+    bare = dl.LogicLoss({name: rules()[name]}, 8, plain(**options), dtype=torch.float64)
     index = torch.tensor([7, 0, 3, 2, 5])
     for seed in (0, 1):
         values = needed(shared._program.plan, {**tensors(5, seed=seed), "valid": tensors(5)["valid"]})
-        plain.load_state_dict(shared.state_dict())
-        for logic in (shared, plain):
+        bare.load_state_dict(shared.state_dict())
+        for logic in (shared, bare):
             logic(index, **values)
-    before, after = plain.weights(index), shared.weights(index)
+    before, after = bare.weights(index), shared.weights(index)
     assert before.keys() == after.keys()
     for path, weights in before.items():
         exists = after[path] > 0
@@ -295,7 +298,7 @@ def test_with_a_share_a_decision_is_soon_undone():
     x, visits = dl.var("x", 2), {}
     first, second = torch.tensor([[0.0, 1.0]], dtype=torch.float64), torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     for share in (0.0, 0.02):
-        method = dl.methods.Dual(rule="exponentiated", step=1.0, share=share, floor=1.0, ceiling=1.0)
+        method = plain(rule="exponentiated", step=1.0, share=share, floor=1.0, ceiling=1.0)
         logic = dl.LogicLoss((x <= 0).any(), 1, method, dtype=torch.float64)
         index = torch.tensor([0])
         for _ in range(50):
@@ -312,7 +315,7 @@ def test_with_a_share_a_decision_is_soon_undone():
 @pytest.mark.parametrize("name", rules())
 def test_gradcheck_through_the_loss(name):
     # Without evidence, whose point is a gradient that is not the loss's.
-    method = dl.methods.Dual(evidence=False)
+    method = plain(evidence=False)
     logic = dl.LogicLoss({name: rules()[name]}, 8, method, reduction="none", dtype=torch.float64)
     values = needed(logic._program.plan, tensors(5))
     index = torch.tensor([7, 0, 3, 2, 5])

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import dualogic as dl
+from plain import plain
 
 X, Y, Z = dl.var("x"), dl.var("y"), dl.var("z")
 ONE_LEVEL = (X <= 0) | (Y <= 0)
@@ -27,7 +28,7 @@ def assert_sound(logic, before):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("cost", [1e16, 1e25, 1e200])
 def test_wide_inputs_do_not_ruin_a_row_of_a_narrower_table(rule, delta, dtype, cost):
-    logic = dl.LogicLoss(rule, 2, method=dl.methods.Dual(delta=delta), dtype=dtype)
+    logic = dl.LogicLoss(rule, 2, method=plain(delta=delta), dtype=dtype)
     fine = {"x": torch.tensor([2.0, 1.0], dtype=torch.float64, requires_grad=True), "y": torch.tensor([1.0, 3.0])}
     logic(torch.tensor([0, 1]), **fine)
     before = state_of(logic)

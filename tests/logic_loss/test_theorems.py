@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import dualogic as dl
+from plain import plain
 
 INDEX = torch.tensor([0])
 
@@ -26,14 +27,12 @@ def settled_after(method, seeds, visits):
 
 def test_exponentiated_weights_reach_max_min():
     """Theorem 1; measured at step 0.5: 29 to 138 visits."""
-    assert (
-        settled_after(dl.methods.Dual(rule="exponentiated", step=0.5, local=False, floor=0.1), seeds=10, visits=600).max() <= 500
-    )
+    assert settled_after(plain(rule="exponentiated", step=0.5, local=False, floor=0.1), seeds=10, visits=600).max() <= 500
 
 
 def test_softmax_weights_reach_max_min_later():
     """Theorem 1; measured at step 0.2: 419 to 639 visits."""
-    last = settled_after(dl.methods.Dual(rule="softmax", step=0.2, local=False, floor=0.1), seeds=4, visits=1200)
+    last = settled_after(plain(rule="softmax", step=0.2, local=False, floor=0.1), seeds=4, visits=1200)
     assert last.min() > 300
     assert last.max() <= 1000
 
@@ -44,7 +43,7 @@ def test_softmax_weights_lock_in_a_decision_and_exponentiated_ones_do_not():
     costs = torch.tensor([[1.0, 0.0]], dtype=torch.float64).requires_grad_()
     needed = {}
     for rule in ("softmax", "exponentiated"):
-        method = dl.methods.Dual(rule=rule, step=0.2, ceiling=1.0, floor=1.0)
+        method = plain(rule=rule, step=0.2, ceiling=1.0, floor=1.0)
         logic = dl.LogicLoss((x <= 0).any(), num_samples=1, method=method, dtype=torch.float64)
         logic._table.values.copy_(torch.tensor([[8.1, 0.0]]))
         visits = 0

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import dualogic as dl
 from dualogic.losses import DELTA_RULES, exact_delta, half_normal_loss, half_normal_slope, truncated_normal_loss
+from plain import PLAIN
 
 SCALES = st.floats(0.05, 20)
 COSTS = st.lists(st.floats(0, 50), min_size=1, max_size=20)
@@ -159,7 +160,7 @@ def test_without_a_spread_nothing_changes_and_a_rule_without_one_is_left_alone(k
 
 @pytest.mark.parametrize("spread", [0.4, {"soft": 0.7}])
 def test_duals_move_along_the_gradient_of_the_loss(spread):
-    logic, _ = run(dl.methods.Dual(spread=spread, step=1.0), steps=2)
+    logic, _ = run(dl.methods.Dual(**{**PLAIN, "spread": spread, "step": 1.0}), steps=2)
     program, state = logic._program, logic._state
     values = program.evaluate(program.plan.bind(tensors(9), True))
     rows = logic.state_dict()["table"][:8].clone().requires_grad_()
