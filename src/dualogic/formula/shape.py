@@ -17,7 +17,11 @@ from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
 RESERVED_NAMES = frozenset({"index", "where", "tol", "lead", "class_cost", "labels", "rules", "self", "true", "false"})
 
 
-def shorten(text: str, limit: int = 200) -> str:
+BRIEF = 200
+"""How many characters of a text an error message shows."""
+
+
+def shorten(text: str, limit: int = BRIEF) -> str:
     """``text``, cut off where it would drown an error message."""
     return text if len(text) <= limit else f"{text[:limit]}..."
 
