@@ -26,6 +26,7 @@ from dualogic.formula.function import Application
 from dualogic.formula.indexing import format_items
 from dualogic.formula.node import Node
 from dualogic.formula.rope import Rope
+from dualogic.formula.shape import format_count
 from dualogic.formula.symbol import (
     Categorical,
     ClassIndex,
@@ -71,7 +72,7 @@ def to_text(node: Node, limit: int | None = TEXT_LIMIT) -> str:
     rope = to_rope(node)
     if limit is None or rope.length <= limit:
         return rope.start(rope.length)
-    return f"{rope.start(min(limit, _SHOWN))}... (cut off: the text would have {rope.length:,} characters)"
+    return f"{rope.start(min(limit, _SHOWN))}... (cut off: the text would have {format_count(rope.length)} characters)"
 
 
 def to_rope(node: Node) -> Rope:
