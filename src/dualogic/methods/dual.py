@@ -172,8 +172,12 @@ class DualProgram(DistributionalProgram):
         plain = plain and method.schedule is None and not method.loss_first and self.spreads is None
         self.nearest = method.first == "nearest"
         self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
+        if self.leaning:
+            self.stored += ", and for each implication the odds of its beliefs and what was learned"
         self.finding = sum(len(level.paths) for level in self.leaning if level.share is None)
-        slow, lean = (1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step))
+        slow, lean = (
+            1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step)
+        )
         self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow, lean)
         self.two_levels = find_two_levels(self.plan) if plain else None
 
