@@ -42,7 +42,7 @@ class LogicLoss(SteppingModule, ReadableModule):
         num_samples: the number of training samples, each with dual variables of its own; ``forward`` then needs their
             indices. ``None`` keeps one row for all.
         method: a name or an object from ``dl.methods``.
-        weight: a factor for all rules, or a mapping from rule names to factors. A factor of 2 doubles a rule's share in that mean.
+        weight: a factor for all rules, or a mapping from rule names to factors; 2 doubles a rule's share in that mean.
         update: ``"forward"``, or ``"manual"`` to update only when :meth:`step` is called.
         reduction: over samples: ``"mean"``, ``"sum"`` or ``"none"``.
         dtype: of the stored dual variables: ``torch.float32``, or ``torch.bfloat16`` for half the memory (rounded

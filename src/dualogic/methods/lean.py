@@ -20,7 +20,7 @@ RATE = 0.005
 LEAST = 0.2
 """Below this a consequent is not believed often enough to tell anything."""
 CLOSED, OPEN = 0.058, 0.066
-"""How often a consequent must be believed without its antecedent, for it to be all of the antecedent that is evidence, or none."""
+"""How often a consequent is believed without its antecedent, when all of the antecedent is evidence, and when none is."""
 DEAREST = 20.0
 """Costs above this move weights no further."""
 
@@ -110,7 +110,8 @@ def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor, exists
 def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
     """What a batch tells about who knows: four means over each sample's entries, for each implication, ``(batch, 4, lanes)``.
 
-    They are the belief that the antecedent is false, that times the firm belief in the consequent, and the same two where it is true.
+    They are the firm belief that the antecedent is false, that times the firm belief in the consequent, and the same two where the
+    antecedent is believed.
     """
     p, q = seen.beliefs
     firm = (2.0 * q - 1.0).clamp_min(0.0)
