@@ -19,7 +19,7 @@ RATE = 0.005
 """Of a running mean: about the latest two hundred steps count."""
 LEAST = 0.2
 """Below this a consequent is not believed often enough to tell anything."""
-CLOSED, OPEN = 0.058, 0.066
+CLOSED, OPEN = 0.06, 0.08
 """How often a consequent is believed without its antecedent, when all of the antecedent is evidence, and when none is."""
 DEAREST = 20.0
 """Costs above this move weights no further."""
@@ -110,13 +110,12 @@ def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor, exists
 def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
     """What a batch tells about who knows: four means over each sample's entries, for each implication, ``(batch, 4, lanes)``.
 
-    They are the firm belief that the antecedent is false, that times the firm belief in the consequent, and the same two where the
-    antecedent is believed.
+    They are the belief that the antecedent is false, that times the firm belief in the consequent, and the same two where it is
+    true.
     """
     p, q = seen.beliefs
     firm = (2.0 * q - 1.0).clamp_min(0.0)
-    denied = (1.0 - p).square().square()  # where the antecedent is doubted, the consequent may be right for its sake
-    known = torch.stack([denied, denied * firm, p, p * firm], 1)
+    known = torch.stack([1.0 - p, (1.0 - p) * firm, p, p * firm], 1)
     if exists is not None:
         known = known * exists.unsqueeze(1)
     axes = tuple(range(2 + level.lanes, known.dim()))
