@@ -48,9 +48,10 @@ def language(place):
         zeros_like=torch.zeros_like,
         sum=lambda value, axis=None: value.sum() if axis is None else value.sum(axis),
         max=lambda value, axis: value.amax(axis),
+        min=lambda value, axis: value.amin(axis),
         where=torch.where,
-        maximum=lambda one, other: torch.maximum(torch.as_tensor(one), torch.as_tensor(other)),
-        minimum=lambda one, other: torch.minimum(torch.as_tensor(one), torch.as_tensor(other)),
+        maximum=lambda one, other: torch.maximum(one, torch.as_tensor(other, dtype=one.dtype)),
+        minimum=lambda one, other: torch.minimum(one, torch.as_tensor(other, dtype=one.dtype)),
         cast=lambda value, dtype: torch.as_tensor(value).to(dtype),
         exp=torch.exp,
         log=torch.log,
@@ -64,11 +65,13 @@ def language(place):
 class Kernel:
     """A kernel as Triton launches it: ``kernel[grid](...)``."""
 
-    def __init__(self, function):
+    def __init__(self, function, launched):
         self.function = function
+        self.launched = launched
 
     def __getitem__(self, grid):
         def launch(*arguments, **constants):
+            self.launched.append(self.function.__name__)
             values = [Pointer(value) if isinstance(value, torch.Tensor) else value for value in arguments]
             for place in itertools.product(*map(range, grid)):
                 tl = language(place)
@@ -79,8 +82,9 @@ class Kernel:
 
 
 @contextlib.contextmanager
-def emulated():
-    """Within it the fused kernels run here, for tensors on the CPU."""
+def emulated(launched=None):
+    """Within it the fused kernels run here, for tensors on the CPU; their names are added to ``launched``."""
+    launched = [] if launched is None else launched
     triton = types.SimpleNamespace(
         cdiv=lambda count, size: -(-count // size), next_power_of_2=lambda count: 1 << max(count - 1, 0).bit_length()
     )
@@ -91,7 +95,7 @@ def emulated():
             (fused_step, ("_find_moves", "_take_step", "_state")),
         ):
             for name in names:
-                stack.enter_context(mock.patch.object(module, name, Kernel(getattr(module, name))))
+                stack.enter_context(mock.patch.object(module, name, Kernel(getattr(module, name), launched)))
             stack.enter_context(mock.patch.object(module, "triton", triton))
             stack.enter_context(mock.patch.object(module, "libdevice", libdevice, create=True))
         stack.enter_context(mock.patch.object(fused, "usable", lambda tensor: tensor.numel() > 0))

@@ -13,6 +13,7 @@ import dualogic as dl
 from dualogic import fused
 from dualogic.duals.table import average_selected
 from dualogic.losses import DELTA_RULES
+from dualogic.losses.delta import violations_delta
 from dualogic.losses.truncated_normal import _loss, truncated_normal_loss
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -126,14 +127,25 @@ def test_loss_slope_and_delta(dtype):
     torch.testing.assert_close(again, slope)
     finite = torch.rand(300, device="cuda") > 0.5
     count = finite.sum().to(dtype)
-    for name, squared in (("mean", False), ("square", True)):
-        reference = DELTA_RULES[name](mu * finite.unsqueeze(1), count).clamp(0.2, 10.0)
-        torch.testing.assert_close(fused.next_delta(mu, finite, delta, 0.2, 10.0, squared), reference)
-    assert torch.equal(fused.next_delta(mu, torch.zeros_like(finite), delta, 0.2, 10.0, False), delta)
+    mu[finite.nonzero()[0]] = 0.0
+    counted = mu * finite.unsqueeze(1)
+    for name in ("mean", "square", "violations"):
+        reference = violations_delta(counted, delta) if name == "violations" else DELTA_RULES[name](counted, count)
+        torch.testing.assert_close(fused.next_delta(mu, finite, delta, 0.2, 10.0, name), reference.clamp(0.2, 10.0))
+        none = fused.next_delta(mu, torch.zeros_like(finite), delta, 0.2, 10.0, name)
+        torch.testing.assert_close(none, delta.clamp(0.2, 10.0) if name == "violations" else delta)
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"rule": "exponentiated"}, {"rule": "projected", "delta": "exact"}, {"delta": "square"}], ids=str
+    "options",
+    [
+        {},
+        {"rule": "exponentiated"},
+        {"rule": "projected", "delta": "exact"},
+        {"delta": "square"},
+        {"delta": "mean", "first": "equal", "implication": "or", "and_step": None, "rules": "sum"},
+    ],
+    ids=str,
 )
 def test_training_on_a_gpu_equals_training_on_a_cpu(options):
     method = dl.methods.Dual(**options)
@@ -167,7 +179,13 @@ TWO_LEVELS = {
 
 MANNERS = {
     "default": {},
-    "by the square": {"delta": "square"},
+    "by the mean": {"delta": "mean", "floor": 0.05},
+    "by the square": {"delta": "square", "floor": 0.05},
+    "by violations": {"delta": "violations", "floor": 0.05, "ceiling": 0.6},
+    "exponentiated": {"rule": "exponentiated"},
+    "along the gradient": {"local": False, "step": 2.0, "and_step": 0.5},
+    "equal at first": {"first": "equal"},
+    "as quick": {"and_step": None},
     "forgetting": {"forget": 0.2},
     "sharing": {"rule": "exponentiated", "step": 2.0, "share": 0.05},
     "both": {"forget": 0.2, "share": 0.05, "local": False},
@@ -177,8 +195,8 @@ MANNERS = {
 @pytest.mark.parametrize("manner", MANNERS)
 @pytest.mark.parametrize("name", TWO_LEVELS)
 def test_whole_steps_on_a_gpu_equal_those_on_a_cpu(name, manner):
-    """Rules of two levels take three kernels; duplicates and several visits included."""
-    method = dl.methods.Dual(**MANNERS[manner])
+    """Rules of two levels take three kernels; duplicates, several visits, operands that are met and that are equal included."""
+    method = dl.methods.Dual(**MANNERS[manner], implication="or")
     there, here = (dl.LogicLoss(TWO_LEVELS[name], num_samples=9, method=method) for _ in range(2))
     there.to("cuda")
     assert there._program.two_levels is not None
@@ -186,6 +204,7 @@ def test_whole_steps_on_a_gpu_equal_those_on_a_cpu(name, manner):
         generator = torch.Generator().manual_seed(step)
         index = torch.randint(0, 9, (14,), generator=generator)
         value = torch.rand(14, 5, 3, generator=generator)
+        value[0], value[1], value[2, 0], value[3, :, 1] = 0.7, 0.0, 1.0, 0.0
         losses, gradients = [], []
         for logic, device in ((there, "cuda"), (here, "cpu")):
             leaf = value.to(device).requires_grad_()
@@ -288,6 +307,7 @@ def test_a_captured_step_equals_an_eager_one():
     torch.testing.assert_close(graphed.delta, eager.delta)
 
 
+@pytest.mark.filterwarnings(r"ignore:\s*Online softmax is disabled on the fly:UserWarning")  # of Inductor, in torch 2.11
 def test_a_thousand_compiled_steps():
     """No graph break, no recompilation, no synchronisation; the same duals as eager."""
     torch._dynamo.reset()

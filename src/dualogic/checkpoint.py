@@ -17,6 +17,7 @@ from dualogic.constants import outside_inference
 from dualogic.duals.guard import Guard
 from dualogic.duals.table import DualTable, Update
 from dualogic.formula.connective import Formula
+from dualogic.formula.fingerprint import fingerprint, stands_for
 from dualogic.methods.base import Method, Program, State
 
 if TYPE_CHECKING:
@@ -101,11 +102,23 @@ class KeptModule(nn.Module):
 
     def _describe(self) -> dict[str, Any]:
         return {
-            "rules": {name: str(formula) for name, formula in self.rules.items()},
+            "rules": {name: fingerprint(formula) for name, formula in self.rules.items()},
             "num_samples": self.num_samples,
             "method": self.method.name,
             "rows": self._program.stored,
         }
+
+    def _in_short(self, saved: Any) -> Any:
+        """What a checkpoint says of the rules, with texts that were saved whole as they are saved now."""
+        if not isinstance(saved, Mapping) or not isinstance(saved.get("rules"), Mapping):
+            return saved
+        rules = {
+            name: fingerprint(self.rules[name])
+            if name in self.rules and isinstance(text, str) and stands_for(text, self.rules[name])
+            else text
+            for name, text in saved["rules"].items()
+        }
+        return {**saved, "rules": rules}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Checked in ``_load_from_state_dict``, before anything is written."""
@@ -139,7 +152,7 @@ class KeptModule(nn.Module):
         lacking = len(missing_keys)
         super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         missing_keys.extend(prefix + name for name in own if prefix + name not in state_dict)
-        problems = differences(state_dict.get(f"{prefix}_extra_state"), self.get_extra_state())
+        problems = differences(self._in_short(state_dict.get(f"{prefix}_extra_state")), self.get_extra_state())
         for name, value in own.items():
             if prefix + name in state_dict:
                 fault = find_fault(name, state_dict[prefix + name], value, self._program.plan.masked)

@@ -108,10 +108,18 @@ def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def next_delta(
-    costs: Tensor, finite: Tensor, delta: Tensor, floor: float, ceiling: float, squared: bool, limit: float = math.inf
+    costs: Tensor, finite: Tensor, delta: Tensor, floor: float, ceiling: float, rule: str, limit: float = math.inf
 ) -> Tensor:
-    """``sqrt(mean(mu))`` or ``sqrt(mean(mu^2))`` over samples that count, with costs below ``limit``, within bounds; unchanged if
-    there is none.
+    """The scale after a batch, by one of the rules of :mod:`dualogic.losses.delta`.
+
+    Args:
+        costs: ``(batch, rules)``.
+        finite: which samples count, ``(batch,)``.
+        delta: the scales so far, ``(rules,)``.
+        floor: lower bound.
+        ceiling: upper bound.
+        rule: ``"mean"``, ``"square"`` or ``"violations"``. Where no sample counts the first two leave ``delta`` as it is.
+        limit: a cost must be below this to count.
     """
     batch, rules = costs.shape
     new = torch.empty_like(delta)
@@ -125,7 +133,8 @@ def next_delta(
         floor,
         ceiling,
         limit,
-        SQUARED=squared,
+        RULE=rule,
+        TINY=torch.finfo(costs.dtype).tiny,
         BATCH=triton.next_power_of_2(batch),
     )
     return new
@@ -219,6 +228,24 @@ def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr): 
 
 
 @jit
+def scale_after(cost, count, old, floor, ceiling, RULE: tl.constexpr, TINY: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The scale that follows from a rule's costs, which are 0 where they do not count, and from how many do; for kernels."""
+    if RULE == "violations":
+        first = tl.sum(cost)
+        second = tl.sum(cost * cost)
+        number = first * first / tl.maximum(second, TINY)
+        # 100 is RUNNING in losses.delta; a kernel sees no globals.
+        new = old + (second / tl.maximum(first, TINY) - old) * (number / (number + 100.0))
+        new = tl.minimum(tl.maximum(new, floor), ceiling)
+    else:
+        if RULE == "square":
+            cost = cost * cost
+        new = tl.sqrt(tl.sum(cost) / tl.maximum(count, 1))
+        new = tl.where(count > 0, tl.minimum(tl.maximum(new, floor), ceiling), old)
+    return new
+
+
+@jit
 def _delta(  # type: ignore[no-untyped-def]
     costs,
     finite,
@@ -229,7 +256,8 @@ def _delta(  # type: ignore[no-untyped-def]
     floor,
     ceiling,
     limit,
-    SQUARED: tl.constexpr,
+    RULE: tl.constexpr,
+    TINY: tl.constexpr,
     BATCH: tl.constexpr,
 ):
     rule = tl.program_id(0)
@@ -238,9 +266,5 @@ def _delta(  # type: ignore[no-untyped-def]
     cost = tl.load(costs + samples * rules + rule, mask=counts, other=0.0)
     counts = counts & (cost < limit)
     cost = tl.where(counts, cost, 0.0)
-    if SQUARED:
-        cost = cost * cost
-    count = tl.sum(counts.to(tl.int32))
-    mean = tl.sum(cost) / tl.maximum(count, 1)
-    bounded = tl.minimum(tl.maximum(tl.sqrt(mean), floor), ceiling)
-    tl.store(new + rule, tl.where(count > 0, bounded, tl.load(delta + rule)))
+    old = tl.load(delta + rule).to(cost.dtype)
+    tl.store(new + rule, scale_after(cost, tl.sum(counts.to(tl.int32)), old, floor, ceiling, RULE, TINY))

@@ -18,7 +18,7 @@ from dualogic import fused, numerics
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
 from dualogic.errors import StateError
-from dualogic.fused import jit
+from dualogic.fused import jit, scale_after
 
 try:
     import triton
@@ -69,7 +69,7 @@ def find_two_levels(plan: Plan) -> TwoLevels | None:
     inner = _only_operand(outer)
     if not isinstance(inner, (JunctionBranch, QuantifierBranch)) or not isinstance(outer, (JunctionBranch, QuantifierBranch)):
         return None
-    if any(level.uniform or level.shared or level.ragged for level in plan.levels):
+    if any(level.uniform or level.shared or level.ragged or level.operation == ">>" for level in plan.levels):
         return None
     below = inner.groups if isinstance(inner, JunctionBranch) else (inner.operand,)
     clauses, atoms = outer.level.operands, inner.level.operands
@@ -108,6 +108,8 @@ class Pace:
         local: not multiplied by the weight above; a softmax step by ``min(w k / 2, 1)`` instead of the weight ``w``.
         forget: the share of what is stored that is taken back before a step.
         share: of the weights, divided equally among the operands after a step.
+        slow: what the step of ``and`` is to that of ``or``.
+        nearest: the loss has the weights of an ``or`` times :func:`~dualogic.methods.mixture.nearness`, renormalised.
     """
 
     step: float
@@ -115,6 +117,12 @@ class Pace:
     local: bool
     forget: float = 0.0
     share: float = 0.0
+    slow: float = 1.0
+    nearest: bool = False
+
+    def step_of(self, sign: float) -> float:
+        """The signed step of a connective that ascends (1) or descends (-1)."""
+        return self.step * self.slow if sign > 0 else -self.step
 
 
 def two_level_step(
@@ -124,7 +132,7 @@ def two_level_step(
     stored: Stored,
     pace: Pace,
     bounds: tuple[float, float],
-    squared: bool,
+    scale: str,
     limit: float,
 ) -> tuple[Tensor, Tensor]:
     """One training step: losses and costs ``(batch, 1)``; moves the duals and ``delta``.
@@ -136,7 +144,7 @@ def two_level_step(
         stored: what is changed.
         pace: of the weights.
         bounds: of ``delta``.
-        squared: ``delta^2`` is the mean of squared costs, not of costs.
+        scale: the rule of ``delta``, as in :func:`dualogic.fused.next_delta`.
         limit: a cost must be below this to count as finite.
     """
     losses: Tensor
@@ -144,8 +152,9 @@ def two_level_step(
     losses, mu, counted = _TwoLevelStep.apply(costs, index, stored, shape, pace, limit)  # type: ignore[no-untyped-call]
     batch = costs.shape[0]
     _state[(1,)](
-        mu, counted, stored.delta, stored.steps, batch, *bounds, limit, SQUARED=squared, BATCH=triton.next_power_of_2(batch)
-    )
+        mu, counted, stored.delta, stored.steps, batch, *bounds, limit,
+        RULE=scale, TINY=torch.finfo(mu.dtype).tiny, BATCH=triton.next_power_of_2(batch),
+    )  # fmt: skip
     return losses, mu
 
 
@@ -160,16 +169,22 @@ class _TwoLevelStep(torch.autograd.Function):
         losses, mu = torch.empty(2, batch, 1, device=costs.device, dtype=costs.dtype).unbind()
         clean, counted = torch.empty_like(index), torch.empty(batch, device=costs.device, dtype=torch.int8)
         gradient = torch.empty_like(costs)
-        sizes = {"ATOMS": triton.next_power_of_2(shape.atoms), "CLAUSES": triton.next_power_of_2(shape.clauses)}
+        constants = {
+            "OUTER_NEAREST": pace.nearest and shape.outer_sign < 0,
+            "INNER_NEAREST": pace.nearest and shape.inner_sign < 0,
+            "TINY": torch.finfo(costs.dtype).tiny,
+            "ATOMS": triton.next_power_of_2(shape.atoms),
+            "CLAUSES": triton.next_power_of_2(shape.clauses),
+        }
         _find_moves[(batch,)](
             stored.table, index, costs, stored.delta, rows, moves, clean, counted, stored.flags.view(torch.int8),
-            stored.table.shape[0], shape.clauses, shape.atoms, shape.outer_sign * pace.step, shape.inner_sign * pace.step, limit,
-            numerics.largest_move(stored.table.dtype), pace.forget, pace.share / (1.0 - pace.share),
-            EXPONENTIATED=pace.exponentiated, LOCAL=pace.local, FORGETTING=pace.forget > 0, SHARING=pace.share > 0, **sizes,
+            stored.table.shape[0], shape.clauses, shape.atoms, pace.step_of(shape.outer_sign), pace.step_of(shape.inner_sign),
+            limit, numerics.largest_move(stored.table.dtype), pace.forget, pace.share / (1.0 - pace.share),
+            EXPONENTIATED=pace.exponentiated, LOCAL=pace.local, FORGETTING=pace.forget > 0, SHARING=pace.share > 0, **constants,
         )  # fmt: skip
         _take_step[(batch,)](
             stored.table, clean, counted, costs, stored.delta, rows, moves, losses, mu, gradient,
-            batch, shape.clauses, shape.atoms, BATCH=triton.next_power_of_2(batch), **sizes,
+            batch, shape.clauses, shape.atoms, BATCH=triton.next_power_of_2(batch), **constants,
         )  # fmt: skip
         ctx.save_for_backward(gradient)
         ctx.mark_non_differentiable(mu, counted)
@@ -204,9 +219,25 @@ def _weigh(outer, inner, outer_mask, inner_mask):  # type: ignore[no-untyped-def
 
 
 @jit
-def _combine(outer, inner, costs, outer_mask, inner_mask):  # type: ignore[no-untyped-def]
-    outer, inner = _weigh(outer, inner, outer_mask, inner_mask)
+def _prefer(weights, costs, least):  # type: ignore[no-untyped-def]
+    """Weights times nearness: the nearest operand keeps its own, and if that one is met the others have none."""
+    ratio = tl.where(costs > least, least / costs, 1.0)
+    ratio = ratio * ratio
+    return weights * (ratio * ratio)
+
+
+@jit
+def _combine(  # type: ignore[no-untyped-def]
+    outer, inner, costs, outer_mask, inner_mask, OUTER_NEAREST: tl.constexpr, INNER_NEAREST: tl.constexpr, TINY: tl.constexpr
+):
+    """The weights that the loss has, and what they give: of the outer connective, the inner ones, the clauses and the rule."""
+    if INNER_NEAREST:
+        inner = _prefer(inner, costs, tl.min(tl.where(inner_mask, costs, float("inf")), 0)[None, :])
+        inner = inner / tl.maximum(tl.sum(inner, 0), TINY)[None, :]
     clause = tl.sum(inner * costs, 0)
+    if OUTER_NEAREST:
+        outer = _prefer(outer, clause, tl.min(tl.where(outer_mask, clause, float("inf")), 0))
+        outer = outer / tl.maximum(tl.sum(outer, 0), TINY)
     return outer, inner, clause, tl.sum(outer * clause, 0)
 
 
@@ -226,11 +257,28 @@ def _count_past(outer, inner, outer_mask, inner_mask, most):  # type: ignore[no-
 
 
 @jit
+def _forget_and_share(  # type: ignore[no-untyped-def]
+    move_outer, move_inner, stored_outer, stored_inner, outer_mask, inner_mask, clauses, atoms, forget, extra,
+    FORGETTING: tl.constexpr, SHARING: tl.constexpr,
+):  # fmt: skip
+    if FORGETTING:
+        move_outer -= forget * tl.where(outer_mask, stored_outer, 0.0)
+        move_inner -= forget * tl.where(inner_mask, stored_inner, 0.0)
+    if SHARING:
+        outer, inner = _weigh(stored_outer + move_outer, stored_inner + move_inner, outer_mask, inner_mask)
+        outer = tl.where(outer_mask, tl.log(outer + extra / clauses), 0.0)
+        inner = tl.where(inner_mask, tl.log(inner + extra / atoms), 0.0)
+        move_outer = outer - tl.sum(outer, 0) / clauses - stored_outer
+        move_inner = inner - (tl.sum(inner, 0) / atoms)[None, :] - stored_inner
+    return move_outer, move_inner
+
+
+@jit
 def _find_moves(  # type: ignore[no-untyped-def]
     table, index, costs, delta, rows, moves, clean, counted, flags,
     samples, clauses, atoms, outer_step, inner_step, limit, most, forget, extra,
     EXPONENTIATED: tl.constexpr, LOCAL: tl.constexpr, FORGETTING: tl.constexpr, SHARING: tl.constexpr,
-    ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+    OUTER_NEAREST: tl.constexpr, INNER_NEAREST: tl.constexpr, TINY: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
     width = clauses * (1 + atoms)
@@ -248,16 +296,23 @@ def _find_moves(  # type: ignore[no-untyped-def]
     tl.store(rows + own + clauses + i, inner, mask=inner_mask)
     cost = tl.load(costs + sample.to(tl.int64) * atoms * clauses + i, mask=inner_mask, other=0.0)
     stored_outer, stored_inner = outer, inner
-    outer, inner, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
+    outer, inner = _weigh(outer, inner, outer_mask, inner_mask)
+    passed, _, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask, OUTER_NEAREST, INNER_NEAREST, TINY)
     _, slope = _slope_of(mu, tl.load(delta))
     fine = mu < limit
     tl.store(clean + sample, position)
     if inside == 0:
         tl.store(flags, 1)
-    move_outer = outer_step * slope * (clause - mu)
-    move_inner = inner_step * slope * (cost - clause[None, :])
+    # What moves is what is stored, so it is centred by what that gives, and not by what the loss has.
+    whole, parts = mu, clause
+    if OUTER_NEAREST:
+        whole = tl.sum(outer * clause, 0)
+    if INNER_NEAREST:
+        parts = tl.sum(inner * cost, 0)
+    move_outer = outer_step * slope * (clause - whole)
+    move_inner = inner_step * slope * (cost - parts[None, :])
     if not LOCAL:
-        move_inner = move_inner * outer[None, :]
+        move_inner = move_inner * passed[None, :]
     if not EXPONENTIATED:
         if LOCAL:
             move_outer = move_outer * tl.minimum(outer * (0.5 * clauses), 1.0)
@@ -265,15 +320,10 @@ def _find_moves(  # type: ignore[no-untyped-def]
         else:
             move_outer = move_outer * outer
             move_inner = move_inner * inner
-    if FORGETTING:
-        move_outer -= forget * tl.where(outer_mask, stored_outer, 0.0)
-        move_inner -= forget * tl.where(inner_mask, stored_inner, 0.0)
-    if SHARING:
-        outer, inner = _weigh(stored_outer + move_outer, stored_inner + move_inner, outer_mask, inner_mask)
-        outer = tl.where(outer_mask, tl.log(outer + extra / clauses), 0.0)
-        inner = tl.where(inner_mask, tl.log(inner + extra / atoms), 0.0)
-        move_outer = outer - tl.sum(outer, 0) / clauses - stored_outer
-        move_inner = inner - (tl.sum(inner, 0) / atoms)[None, :] - stored_inner
+    move_outer, move_inner = _forget_and_share(
+        move_outer, move_inner, stored_outer, stored_inner, outer_mask, inner_mask, clauses, atoms, forget, extra,
+        FORGETTING, SHARING,
+    )  # fmt: skip
     fine = fine & (_count_past(move_outer, move_inner, outer_mask, inner_mask, most) == 0)
     if fine == 0:
         tl.store(flags + 1, 1)
@@ -286,7 +336,8 @@ def _find_moves(  # type: ignore[no-untyped-def]
 @jit
 def _take_step(  # type: ignore[no-untyped-def]
     table, index, counted, costs, delta, rows, moves, losses, mus, gradient,
-    batch, clauses, atoms, BATCH: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+    batch, clauses, atoms, BATCH: tl.constexpr,
+    OUTER_NEAREST: tl.constexpr, INNER_NEAREST: tl.constexpr, TINY: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
     width = clauses * (1 + atoms)
@@ -319,7 +370,8 @@ def _take_step(  # type: ignore[no-untyped-def]
     tl.store(table + position * width + clauses + i, inner, mask=inner_mask)
     cells = sample.to(tl.int64) * atoms * clauses + i
     cost = tl.load(costs + cells, mask=inner_mask, other=0.0)
-    outer, inner, _, mu = _combine(outer, inner, cost, outer_mask, inner_mask)
+    outer, inner = _weigh(outer, inner, outer_mask, inner_mask)
+    outer, inner, _, mu = _combine(outer, inner, cost, outer_mask, inner_mask, OUTER_NEAREST, INNER_NEAREST, TINY)
     loss, slope = _slope_of(mu, tl.load(delta))
     tl.store(losses + sample, loss)
     tl.store(mus + sample, mu)
@@ -328,17 +380,12 @@ def _take_step(  # type: ignore[no-untyped-def]
 
 @jit
 def _state(  # type: ignore[no-untyped-def]
-    mus, counted, delta, steps, batch, floor, ceiling, limit, SQUARED: tl.constexpr, BATCH: tl.constexpr
+    mus, counted, delta, steps, batch, floor, ceiling, limit, RULE: tl.constexpr, TINY: tl.constexpr, BATCH: tl.constexpr
 ):
     samples = tl.arange(0, BATCH)
     counts = (tl.load(counted + samples, mask=samples < batch, other=0) != 0) & (samples < batch)
     cost = tl.load(mus + samples, mask=counts, other=0.0)
     counts = counts & (cost < limit)
     cost = tl.where(counts, cost, 0.0)
-    if SQUARED:
-        cost = cost * cost
-    count = tl.sum(counts.to(tl.int32))
-    mean = tl.sum(cost) / tl.maximum(count, 1)
-    bounded = tl.minimum(tl.maximum(tl.sqrt(mean), floor), ceiling)
-    tl.store(delta, tl.where(count > 0, bounded, tl.load(delta)))
+    tl.store(delta, scale_after(cost, tl.sum(counts.to(tl.int32)), tl.load(delta), floor, ceiling, RULE, TINY))
     tl.store(steps, tl.load(steps) + 1)

@@ -13,6 +13,19 @@ TOKENS = WORDS.split()
 TOKENS += ["\x00", "\t", "\u202e", "\U0001d4b3", "\ufeff", "x.__class__", "9" * 400]
 
 
+def nested(name, count):
+    """``Iff(Iff(Iff(a0, a1), a2), ...)``, by lets: brackets that deep are refused as they are read."""
+    names = ", ".join(f"a{place}" for place in range(count))
+    lines = "".join(f"let t{place} = {name}(t{place - 1}, a{place})\n" for place in range(1, count))
+    return f"bool {names}\nlet t0 = a0\n{lines}rule r: t{count - 1}"
+
+
+def lets(start, step, count, rule):
+    """A chain of lets, each of which uses the one before it, perhaps several times."""
+    lines = "".join(f"let t{place + 1} = {step.format(place)}\n" for place in range(count))
+    return f"{start}\n{lines}rule r: {rule}"
+
+
 def fixed():
     """By name, the bytes of files that a person would not write."""
     found = {
@@ -91,6 +104,15 @@ def fixed():
         "a text that breaks the line": 'class f: {"a\nb", c}\nrule r: f is c',
         "many rules": DECLARED + "".join(f"rule r{place}: x <= {place}\n" for place in range(150)),
         "many lets": DECLARED + "".join(f"let t{place} = x + {place}\n" for place in range(2_000)) + "rule r: t1 <= 1",
+        "forty nested Iffs": nested("Iff", 40),
+        "twenty nested Xors": nested("Xor", 20),
+        "three hundred nested Iffs": nested("Iff", 300),
+        "lets that double a term": lets("var x\nlet t0 = x", "t{0} + t{0}", 200, "t200 <= 1"),
+        "lets that multiply a term": lets("var x\nlet t0 = x", "t{0} * t{0}", 60, "t60 <= 1"),
+        "lets that double for long": lets("var x\nlet t0 = x", "0.5 * (t{0} + t{0})", 2_000, "t2000 <= 1"),
+        "lets that double a formula": lets("bool a, b\nlet t0 = a", "(t{0} & a) | (t{0} & b)", 30, "t30"),
+        "lets that nest a formula": lets("bool a, b\nlet t0 = a", "(t{0} & a) | b", 200, "t200"),
+        "lets of equivalences": lets("bool a, b\nlet t0 = a", "t{0} iff (t{0} >> b)", 40, "t40"),
         "AtMost of many": f"bool a: 40\nrule r: AtMost(20, {', '.join(f'a[{place}]' for place in range(40))})",
         "ExactlyOne of many": f"bool a: 300\nrule r: ExactlyOne({', '.join(f'a[{place}]' for place in range(300))})",
         "AtMost of a negative number": "bool a, b\nrule r: AtMost(-1, a, b)",

@@ -34,10 +34,12 @@ from dualogic.formula.indexing import items_to_key
 from dualogic.formula.node import Node
 from dualogic.formula.shape import Ragged, Shape, max_shape
 from dualogic.formula.symbol import Mask, MaskComplement, MaskIndex, MaskJunction
+from dualogic.normalize.depth import check_depth
 
 Proposition = tuple[Any, ...]
 Position = tuple[int, ...]
 GROUND_LIMIT = 200_000
+JOINING = ("not", "and", "or", "count")
 
 
 def ground(formula: Formula, method: str) -> Proposition:
@@ -49,8 +51,9 @@ def ground(formula: Formula, method: str) -> Proposition:
 
     Raises:
         FormulaTypeError: a comparison of real-valued terms occurs.
-        SizeError: the quantifiers stand for too many ground formulas.
+        SizeError: the quantifiers stand for too many ground formulas, or it is nested too deeply.
     """
+    check_depth(formula)
     return _Grounder(formula, method).ground(formula, ())
 
 
@@ -185,7 +188,8 @@ def _negate(proposition: Proposition) -> Proposition:
 
 
 def _join(operation: str, operands: list[Proposition]) -> Proposition:
-    unique = tuple(dict.fromkeys(operands))
+    # By identity: a tuple's hash looks at all of it, every time, and parts are shared. What is equal is mostly one object.
+    unique = tuple({id(operand) if operand[0] in JOINING else operand: operand for operand in operands}.values())
     return unique[0] if len(unique) == 1 else (operation, unique)
 
 

@@ -4,12 +4,12 @@ With ``p = exp(-S(P))`` and ``q = exp(-S(Q))`` for the beliefs in antecedent and
 
     KL(p || q) = p log(p / q) + (1 - p) log((1 - p) / (1 - q))   where q < p, and 0 where q >= p,
 
-which is ``S(Q)``, the paper's cost, where ``P`` is certain. Its slope with respect to the logit of ``q`` is ``q - p``: it does not
-vanish however small ``q`` is, and it is 0 where ``P`` is not believed. Where class costs are ``1 - p`` the excess of one cost over
-the other, ``max(S(Q) - S(P), 0)``, takes its place.
+which is ``S(Q)``, the paper's cost, where ``P`` is certain. Its slope with respect to the logit of ``q`` is ``q - p``: it does
+not vanish however small ``q`` is, and it is 0 where ``P`` is not believed. Where class costs are ``1 - p`` the excess of one cost
+over the other, ``max(S(Q) - S(P), 0)``, takes its place.
 
-The cost can be lowered from both sides. A weight ``w`` for each sample divides the gradient: ``w`` of it goes into ``Q``, ``1 - w``
-into ``P``, less the share of ``P`` that is evidence.
+The cost can be lowered from both sides. A weight ``w`` for each sample divides the gradient: ``w`` of it goes into ``Q``,
+``1 - w`` into ``P``, less the share of ``P`` that is evidence.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:
 
 
 def first_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
-    """The log-odds of the weight on ``Q`` before anything is learned: those of ``P``, and half of those of ``Q`` where it is known.
+    """The log-odds of the weight on ``Q`` before anything is learned: those of ``P``, and half of those of ``Q`` if it is known.
 
     Args:
         antecedent: the cost ``S(P)``.

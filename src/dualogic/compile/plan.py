@@ -14,6 +14,7 @@ from dualogic.compile.atoms import Compare
 from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.build import Builder
 from dualogic.compile.instructions import Context, Registers, fetch
+from dualogic.compile.size import check_size
 from dualogic.compile.tree import Branch, Combine, Leaf, Level
 from dualogic.constants import Constants, outside_inference
 from dualogic.errors import NonFiniteError, OptionError
@@ -49,6 +50,7 @@ class Plan:
         if mode == "probability":
             formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
         self._formulas = formulas
+        check_size(rules, formulas)
         builder = Builder(mode)
         self._roots = builder.roots(formulas)
         self._instructions = tuple(builder.instructions)

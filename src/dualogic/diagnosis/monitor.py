@@ -24,6 +24,7 @@ from dualogic.diagnosis.tally import Tally
 from dualogic.diagnosis.watch import watch
 from dualogic.diagnosis.window import HISTORY, Window
 from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolError
+from dualogic.formula.fingerprint import fingerprint
 from dualogic.formula.shape import as_int
 from dualogic.logic_loss import LogicLoss
 
@@ -273,7 +274,7 @@ class Monitor:
         """Everything that a resumed run needs to go on as if it had not stopped."""
         self.wait()
         return {
-            "rules": {name: str(formula) for name, formula in self.logic.rules.items()},
+            "rules": {name: fingerprint(formula) for name, formula in self.logic.rules.items()},
             "calls": self._calls,
             "turn": self._turn,
             "window": self._window.state_dict(),
@@ -284,7 +285,7 @@ class Monitor:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state_dict` gave."""
-        rules = {name: str(formula) for name, formula in self.logic.rules.items()}
+        rules = {name: fingerprint(formula) for name, formula in self.logic.rules.items()}
         if state["rules"] != rules:
             raise StateError(f"the state of a monitor is of other rules: {state['rules']}; this one watches {rules}")
         try:

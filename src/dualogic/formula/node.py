@@ -7,7 +7,7 @@ import threading
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
-from dualogic.formula.shape import shorten
+from dualogic.formula.shape import BRIEF, shorten
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 # Reentrant: a finaliser that runs while a node is being made may make nodes too.
@@ -81,7 +81,9 @@ class Node(metaclass=_Interning):
 
     def brief(self) -> str:
         """The text of this node, cut off where it would drown an error message."""
-        return shorten(str(self))
+        from dualogic.formula.printing import to_rope
+
+        return shorten(to_rope(self).start(BRIEF + 1))
 
     def __str__(self) -> str:
         from dualogic.formula.printing import to_text

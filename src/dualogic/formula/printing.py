@@ -7,7 +7,7 @@ with the symbols at hand gives the same node back (a test does so).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import (
@@ -25,6 +25,8 @@ from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import format_items
 from dualogic.formula.node import Node
+from dualogic.formula.rope import Rope
+from dualogic.formula.shape import format_count
 from dualogic.formula.symbol import (
     Categorical,
     ClassIndex,
@@ -51,21 +53,80 @@ COMPARISON, OR, AND, SHIFT, SUM, PRODUCT, UNARY, POWER, CALL = range(9)
 _STRENGTH = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "**": POWER, "&": AND, "|": OR}
 _FUNCTIONS = {"<": "lt", ">": "gt", "<=": "le", ">=": "ge", "!=": "ne"}
 
-Text = tuple[str, int]
+TEXT_LIMIT: Final = 1_000_000
+"""How many characters a text may have; longer ones are cut off. Parts that are shared are written out at every place, so a text
+can be exponentially longer than what it stands for.
+"""
+_SHOWN = 1000
+
+Text = tuple[Rope, int]
 
 
-def to_text(node: Node) -> str:
-    """The text of any node."""
-    return _render(node)[0]
+def to_text(node: Node, limit: int | None = TEXT_LIMIT) -> str:
+    """The text of any node, in a time that is linear in the nodes and in what is shown.
+
+    Args:
+        node: of any kind.
+        limit: of characters; of a longer text the beginning is given, and how long it would be. ``None`` for none.
+    """
+    rope = to_rope(node)
+    if limit is None or rope.length <= limit:
+        return rope.start(rope.length)
+    return f"{rope.start(min(limit, _SHOWN))}... (cut off: the text would have {format_count(rope.length)} characters)"
 
 
-def _render(node: Node) -> Text:
-    return _RENDERERS[type(node)](node)
+def to_rope(node: Node) -> Rope:
+    """The text of any node, with the parts that it shares."""
+    texts = _Texts()
+    texts.add(node)
+    return texts.done[id(node)][0]
 
 
-def _wrap(node: Node, strength: int) -> str:
-    text, own = _render(node)
-    return text if own >= strength else f"({text})"
+class _Texts:
+    """The texts of nodes, each made once and without recursion: a long sum is a tree as deep as it is long."""
+
+    def __init__(self) -> None:
+        self.done: dict[int, Text] = {}
+        self._lacking: list[Node] = []
+
+    def add(self, root: Node) -> None:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if id(node) in self.done:
+                stack.pop()
+                continue
+            self._lacking = []
+            text = _RENDERERS[type(node)](node, self)
+            if self._lacking:
+                stack.extend(self._lacking)
+            else:
+                self.done[id(node)] = text
+                stack.pop()
+
+    def render(self, node: Node) -> Text:
+        """The text of a part; if it is not there yet, something in its place, and the whole is made again later."""
+        found = self.done.get(id(node))
+        if found is None:
+            self._lacking.append(node)
+            return _NOTHING
+        return found
+
+    def bare(self, node: Node) -> Rope:
+        """A part where nothing binds to it."""
+        return self.render(node)[0]
+
+    def wrap(self, node: Node, strength: int) -> Rope:
+        """A part in brackets, unless it binds at least as strongly as its place asks for."""
+        text, own = self.render(node)
+        return text if own >= strength else Rope("(", text, ")")
+
+
+_NOTHING: Text = (Rope(), CALL)
+
+
+def _listed(parts: list[Rope], separator: str = ", ") -> Rope:
+    return Rope(*[piece for part in parts for piece in (separator, part)][1:])
 
 
 def format_number(value: float) -> str:
@@ -73,47 +134,44 @@ def format_number(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
 
 
-def _number(node: Number) -> Text:
-    return format_number(node.value), UNARY if node.value < 0 else CALL
+def _number(node: Number, texts: _Texts) -> Text:
+    return Rope(format_number(node.value)), UNARY if node.value < 0 else CALL
 
 
-def _constant(node: Constant) -> Text:
+def _constant(node: Constant, texts: _Texts) -> Text:
     if node.name is not None:
-        return node.name, CALL
+        return Rope(node.name), CALL
 
     def listed(rows: Any) -> str:
         return format_number(rows) if isinstance(rows, float) else f"[{', '.join(map(listed, rows))}]"
 
-    return listed(node.rows()), CALL
+    return Rope(listed(node.rows())), CALL
 
 
-def _arithmetic(node: Arithmetic) -> Text:
-    outer = strength = _STRENGTH[node.operation]
+def _arithmetic(node: Arithmetic, texts: _Texts) -> Text:
+    strength = _STRENGTH[node.operation]
     # Python groups '**' to the right and everything else to the left.
-    if node.operation == "**":
-        return f"{_wrap(node.left, CALL)} ** {_wrap(node.right, POWER)}", POWER
-    # A sum written as a Python loop is a tree as deep as it is long, so the left side is followed without recursion.
-    parts: list[str] = []
-    while True:
-        parts.append(f" {node.operation} {_wrap(node.right, strength + 1)}")
-        left = node.left
-        if not isinstance(left, Arithmetic) or left.operation == "**" or _STRENGTH[left.operation] < strength:
-            return "".join([_wrap(left, strength), *reversed(parts)]), outer
-        node, strength = left, _STRENGTH[left.operation]
+    left, right = (CALL, POWER) if node.operation == "**" else (strength, strength + 1)
+    return Rope(texts.wrap(node.left, left), f" {node.operation} ", texts.wrap(node.right, right)), strength
 
 
-def _matrix_product(node: MatrixProduct) -> Text:
-    return f"{_wrap(node.left, PRODUCT)} @ {_wrap(node.right, UNARY)}", PRODUCT
+def _matrix_product(node: MatrixProduct, texts: _Texts) -> Text:
+    return Rope(texts.wrap(node.left, PRODUCT), " @ ", texts.wrap(node.right, UNARY)), PRODUCT
 
 
-def _negation(node: Negation) -> Text:
+def _negation(node: Negation, texts: _Texts) -> Text:
     # '-' in front of a number would read as a negative constant.
-    operand = f"({_render(node.operand)[0]})" if isinstance(node.operand, Number) else _wrap(node.operand, UNARY)
-    return f"-{operand}", UNARY
+    if isinstance(node.operand, Number):
+        return Rope("-(", texts.bare(node.operand), ")"), UNARY
+    return Rope("-", texts.wrap(node.operand, UNARY)), UNARY
 
 
-def _reduction(node: Reduction) -> Text:
-    return f"{_wrap(node.operand, CALL)}.{node.operation}({_dims(node)})", CALL
+def _absolute(node: Absolute, texts: _Texts) -> Text:
+    return Rope("abs(", texts.bare(node.operand), ")"), CALL
+
+
+def _reduction(node: Reduction, texts: _Texts) -> Text:
+    return Rope(texts.wrap(node.operand, CALL), f".{node.operation}({_dims(node)})"), CALL
 
 
 def _dims(node: Any) -> str:
@@ -122,97 +180,113 @@ def _dims(node: Any) -> str:
     return str(node.dims[0]) if len(node.dims) == 1 else str(node.dims)
 
 
-def _application(node: Application) -> Text:
-    return f"{node.name}({', '.join(_render(operand)[0] for operand in node.operands)})", CALL
+def _application(node: Application, texts: _Texts) -> Text:
+    return Rope(f"{node.name}(", _listed([texts.bare(operand) for operand in node.operands]), ")"), CALL
 
 
-def _indexed(node: Any) -> Text:
-    return f"{_wrap(node.operand, CALL)}{format_items(node.items)}", CALL
+def _indexed(node: Any, texts: _Texts) -> Text:
+    return Rope(texts.wrap(node.operand, CALL), format_items(node.items)), CALL
 
 
-def _comparison(node: Comparison) -> Text:
-    left, right = node.left, node.right
+def _probabilities(node: Probabilities, texts: _Texts) -> Text:
+    return Rope(texts.wrap(node.operand, CALL), ".probabilities"), CALL
+
+
+def _comparison(node: Comparison, texts: _Texts) -> Text:
     if node.margin:
-        arguments = f"{_render(left)[0]}, {_render(right)[0]}, margin={format_number(node.margin)}"
-        return f"{_FUNCTIONS[node.operation]}({arguments})", CALL
-    return f"{_wrap(left, COMPARISON + 1)} {node.operation} {_wrap(right, COMPARISON + 1)}", COMPARISON
+        sides = _listed([texts.bare(node.left), texts.bare(node.right)])
+        return Rope(f"{_FUNCTIONS[node.operation]}(", sides, f", margin={format_number(node.margin)})"), CALL
+    return _compared(node, node.operation, texts)
 
 
-def _class_in(node: ClassIn, sign: str = "==") -> Text:
+def _compared(node: Any, sign: str, texts: _Texts) -> Text:
+    left, right = (texts.wrap(side, COMPARISON + 1) for side in (node.left, node.right))
+    return Rope(left, f" {sign} ", right), COMPARISON
+
+
+def _class_in(node: ClassIn, texts: _Texts, sign: str = "==") -> Text:
     labels = [node.operand.symbol.class_label(index) for index in node.classes]
     if len(labels) == 1:
-        return f"{_wrap(node.operand, COMPARISON + 1)} {sign} {labels[0]}", COMPARISON
-    return f"{_wrap(node.operand, CALL)}.isin([{', '.join(labels)}])", CALL
+        return Rope(texts.wrap(node.operand, COMPARISON + 1), f" {sign} {labels[0]}"), COMPARISON
+    return Rope(texts.wrap(node.operand, CALL), f".isin([{', '.join(labels)}])"), CALL
 
 
-def _class_equal(node: ClassEqual, sign: str = "==") -> Text:
-    return f"{_wrap(node.left, COMPARISON + 1)} {sign} {_wrap(node.right, COMPARISON + 1)}", COMPARISON
+def _class_equal(node: ClassEqual, texts: _Texts) -> Text:
+    return _compared(node, "==", texts)
 
 
-def _junction(node: Any) -> Text:
+def _junction(node: Any, texts: _Texts) -> Text:
     strength = _STRENGTH[node.operation]
     operands = node.operands if isinstance(node, Junction) else (node.left, node.right)
     # Formulas never nest a chain directly in one of the same kind (a Level stands between); masks may, to the left.
     first = strength if isinstance(node, MaskJunction) else strength + 1
-    parts = [_wrap(operand, strength + 1 if position else first) for position, operand in enumerate(operands)]
-    return f" {node.operation} ".join(parts), strength
+    parts = [texts.wrap(operand, strength + 1 if position else first) for position, operand in enumerate(operands)]
+    return _listed(parts, f" {node.operation} "), strength
 
 
-def _complement(node: Any) -> Text:
+def _complement(node: Any, texts: _Texts) -> Text:
     operand = node.operand
     if isinstance(operand, ClassEqual):
-        return _class_equal(operand, "!=")
+        return _compared(operand, "!=", texts)
     if isinstance(operand, ClassIn) and len(operand.classes) == 1:
-        return _class_in(operand, "!=")
-    return f"~{_wrap(node.operand, UNARY)}", UNARY
+        return _class_in(operand, texts, "!=")
+    return Rope("~", texts.wrap(operand, UNARY)), UNARY
 
 
-def _implication(node: Implication | Resting) -> Text:
+def _implication(node: Implication | Resting, texts: _Texts) -> Text:
     # Python groups '>>' to the left and logicians group '->' to the right, so nested ones always get parentheses.
-    return f"{_wrap(node.antecedent, SHIFT + 1)} >> {_wrap(node.consequent, SHIFT + 1)}", SHIFT
+    return Rope(texts.wrap(node.antecedent, SHIFT + 1), " >> ", texts.wrap(node.consequent, SHIFT + 1)), SHIFT
 
 
-def _evidence(node: Evidence) -> Text:
+def _premise(node: Premise, texts: _Texts) -> Text:
+    return texts.render(node.operand)
+
+
+def _evidence(node: Evidence, texts: _Texts) -> Text:
     share = "" if node.share == 1.0 else f", {format_number(node.share)}"
-    return f"evidence({_render(node.operand)[0]}{share})", CALL
+    return Rope("evidence(", texts.bare(node.operand), f"{share})"), CALL
 
 
-def _equivalence(node: Equivalence) -> Text:
-    return f"{'Xor' if node.negated else 'Iff'}({_render(node.left)[0]}, {_render(node.right)[0]})", CALL
+def _level(node: Level, texts: _Texts) -> Text:
+    return Rope("level(", texts.bare(node.operand), ")"), CALL
 
 
-def _cardinality(node: Cardinality) -> Text:
-    operands = ", ".join(_render(operand)[0] for operand in node.operands)
-    return f"ExactlyOne({operands})" if node.exact else f"AtMost({node.bound}, {operands})", CALL
+def _equivalence(node: Equivalence, texts: _Texts) -> Text:
+    return Rope("Xor(" if node.negated else "Iff(", _listed([texts.bare(node.left), texts.bare(node.right)]), ")"), CALL
 
 
-def _quantifier(node: Quantifier) -> Text:
-    options = [_dims(node)] if _dims(node) else []
+def _cardinality(node: Cardinality, texts: _Texts) -> Text:
+    operands = _listed([texts.bare(operand) for operand in node.operands])
+    return Rope("ExactlyOne(" if node.exact else f"AtMost({node.bound}, ", operands, ")"), CALL
+
+
+def _quantifier(node: Quantifier, texts: _Texts) -> Text:
+    options = [Rope(_dims(node))] if _dims(node) else []
     if node.where is not None:
-        options.append(f"where={_render(node.where)[0]}")
+        options.append(Rope("where=", texts.bare(node.where)))
     if node.tied:
-        options.append('duals="tied"')
-    return f"{_wrap(node.operand, CALL)}.{node.operation}({', '.join(options)})", CALL
+        options.append(Rope('duals="tied"'))
+    return Rope(texts.wrap(node.operand, CALL), f".{node.operation}(", _listed(options), ")"), CALL
 
 
-def _named(node: Any) -> Text:
-    return node.name, CALL
+def _named(node: Any, texts: _Texts) -> Text:
+    return Rope(node.name), CALL
 
 
-_RENDERERS: dict[type, Callable[[Any], Text]] = {
+_RENDERERS: dict[type, Callable[[Any, _Texts], Text]] = {
     Number: _number,
     Constant: _constant,
     Arithmetic: _arithmetic,
     MatrixProduct: _matrix_product,
     Negation: _negation,
-    Absolute: lambda node: (f"abs({_render(node.operand)[0]})", CALL),
+    Absolute: _absolute,
     Index: _indexed,
     Reduction: _reduction,
     Application: _application,
     Variable: _named,
     Categorical: _named,
     ClassIndex: _indexed,
-    Probabilities: lambda node: (f"{_wrap(node.operand, CALL)}.probabilities", CALL),
+    Probabilities: _probabilities,
     Mask: _named,
     MaskIndex: _indexed,
     MaskJunction: _junction,
@@ -226,10 +300,10 @@ _RENDERERS: dict[type, Callable[[Any], Text]] = {
     Complement: _complement,
     Implication: _implication,
     Resting: _implication,
-    Premise: lambda node: _render(node.operand),
+    Premise: _premise,
     Equivalence: _equivalence,
     Cardinality: _cardinality,
     Quantifier: _quantifier,
-    Level: lambda node: (f"level({_render(node.operand)[0]})", CALL),
+    Level: _level,
     Evidence: _evidence,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import keyword
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Union
@@ -17,9 +18,25 @@ from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
 RESERVED_NAMES = frozenset({"index", "where", "tol", "lead", "class_cost", "labels", "rules", "self", "true", "false"})
 
 
-def shorten(text: str, limit: int = 200) -> str:
+BRIEF = 200
+"""How many characters of a text an error message shows."""
+
+
+def shorten(text: str, limit: int = BRIEF) -> str:
     """``text``, cut off where it would drown an error message."""
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def format_count(number: int) -> str:
+    """A number of things; of a huge one only how many digits it has, which is more than Python would write out.
+
+    Example:
+        >>> format_count(12_345), format_count(2**20_000)
+        ('12,345', 'about 10^6020')
+    """
+    if number < 10**15:
+        return f"{number:,}"
+    return f"about 10^{int(number.bit_length() * math.log10(2.0))}"
 
 
 class Deferred:

@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from dualogic.arguments import as_number, check_rules
-from dualogic.errors import MissingExtraError, OptionError, SymbolError
+from dualogic.errors import MissingExtraError, OptionError, SizeError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.formula.inspect import SYMBOLS, collect_symbols
-from dualogic.formula.node import walk
-from dualogic.formula.shape import max_shape
+from dualogic.formula.node import Node, children, walk
+from dualogic.formula.shape import format_count, max_shape
 from dualogic.formula.symbol import Categorical, Variable
 from dualogic.formula.term import Constant, Number
 from dualogic.lint.finding import SEVERITIES, Finding, found
+from dualogic.normalize.depth import check_depth
 
 TIMEOUT = 3.0
 GROUND_LIMIT = 100_000
@@ -37,6 +38,7 @@ def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float 
         Findings, the gravest first.
 
     Raises:
+        SizeError: for a formula that is nested too deeply.
         MissingExtraError: without z3 (``pip install 'dualogic[lint]'``).
 
     Example:
@@ -51,6 +53,8 @@ def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float 
         'tautology'
     """
     named = check_rules(rules)
+    for formula in named.values():
+        check_depth(formula)
     limits = {**check_ranges(named, getattr(rules, "ranges", {}), strict=False), **check_ranges(named, ranges or {})}
     seconds = as_number(timeout, "timeout")
     if not (math.isfinite(seconds) and seconds > 0):
@@ -70,14 +74,18 @@ def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, floa
 
     size = ground_size(rules)
     if size > GROUND_LIMIT:
-        message = f"nothing was checked: written out, the rules have {size:,} parts, more than {GROUND_LIMIT:,}"
+        message = f"nothing was checked: written out, the rules have {format_count(size)} parts, more than {GROUND_LIMIT:,}"
         return [found("unknown", tuple(rules), message)]
     world = World(rules.values(), ranges)
     findings = LogicCheck(rules, world, Prover(world, timeout)).run()
     idle = {finding.rules[0] for finding in findings if finding.kind in ("unsatisfiable", "tautology")}
     for name, formula in rules.items():
-        if name not in idle:
+        if name in idle:
+            continue
+        try:
             findings += check_looseness(name, formula, ranges, timeout) + check_gradient(name, formula, ranges)
+        except SizeError as error:
+            findings.append(found("unknown", (name,), f"the cost of rule {name!r} was not looked at: {error}"))
     for name, formula in rules.items():
         terms = [f"`{node.brief()}`" for node in walk(formula) if id(node) in world.opaque]
         if terms:
@@ -96,9 +104,21 @@ def ground_size(rules: Mapping[str, Formula]) -> int:
     """
     leaves = (*SYMBOLS, Number, Constant)
     nodes = walk(*rules.values())
+    copies = _copies(nodes)
+    if copies > GROUND_LIMIT:
+        return copies
     parts = [node for node in nodes if hasattr(node, "shape") and not isinstance(node, leaves)]
     classes = sum(node.size * math.prod(max_shape(node.shape)) for node in nodes if isinstance(node, Categorical))
     return classes + sum(math.prod(max_shape(node.shape)) for node in parts)
+
+
+def _copies(nodes: list[Node]) -> int:
+    """The most parts that a term has where those that it shares are written out, as the solver does with sums."""
+    sizes: dict[int, int] = {}
+    for node in nodes:
+        if not isinstance(node, Formula):
+            sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children(node))
+    return max(sizes.values(), default=0)
 
 
 def check_ranges(

@@ -32,25 +32,35 @@ class Dual(DistributionalMethod):
     """Learned dual variables (Algorithm 1 of the paper).
 
     Each connective combines its operands' costs by weights on the simplex, one set per training sample: those of ``and``
-    ascend (Eq. 2) and those of ``or`` descend (Eq. 3) on the loss, so they come to say *how* the rule is met.
+    ascend (Eq. 2) and those of ``or`` descend (Eq. 3) on the loss, so they come to say *how* the rule is met. An implication
+    has a cost of its own, see :mod:`dualogic.compile.implication`, and a weight that says which side moves to lower it, see
+    :mod:`dualogic.methods.lean`.
 
-    Shortcuts, measured on the demo's pool of all digits with ten seeds (``results/study/evidence.json``): it learned the
-    unlabelled 6 in each of them. 96 to 100 % of held-out 6s were called a 6 (0 % without the rule), accuracy was 96.7 to 98.7
-    (87.0 to 88.7), at most 9 % of turned 6s no longer read as a 9 (at most 7), and the mean weight on Q was 0.93 to 0.97 for 6s,
-    at most 0.01 for others. With ``evidence=False`` the rule was met the other way too: 96 to 100 % of turned 6s no longer
-    read as a 9, and the weights chose that.
-
-    Defaults, the same for every task; ``docs/study.md`` has what was measured:
+    The defaults are the same for every task; ``docs/study.md`` says how they were chosen:
 
     - logarithmic class costs, because without labels the task drives ``p`` towards 0, where ``1 - p`` has no gradient;
-    - antecedents as evidence, so that a rule cannot be met by arguing its condition away;
-    - local softmax steps of 0.7: large enough to decide within some ten visits of a sample, and less than half of what decides
-      before the network has understood;
-    - a floor of 0.7 for ``delta``: below it a rule that is nearly met outweighs the labels.
+    - implications that rest where the consequent is at least as believed as the antecedent;
+    - antecedents that are read and not taught until their consequent is seen to be known without them;
+    - an ``or`` that is met by one operand does not pull at the others;
+    - small local softmax steps, and none for implications, whose weight follows the beliefs;
+    - a scale ``delta`` that follows the typical cost of a violation, with a floor of 1: below it a rule that is nearly met
+      outweighs the labels;
+    - rules that are averaged.
+
+    :meth:`paper` keeps the paper's letter.
 
     Args:
+        evidence: ``"found"``, or as in :class:`~dualogic.methods.distributional.DistributionalMethod`. If found, an antecedent is
+            evidence until its consequent is firmly believed also where the antecedent is not; see
+            :func:`~dualogic.methods.lean.advance_known`.
+        implication: ``"rests"``: ``P >> Q`` costs nothing where ``Q`` is at least as believed as ``P``, and comparisons in ``P``
+            hold or do not. ``"or"``: it is ``~P | Q``, as in the paper.
+        first: ``"nearest"``: in the loss, the weights of an ``or`` are multiplied by ``(c_min / c)^4``. ``"equal"``: not.
         step: how far a visit moves a weight's logit (or the weight, if projected) per unit of gradient; not divided by
             the batch size.
+        and_step: the same for ``and``; ``None`` for the same as ``step``.
+        imply_step: the same for implications, likewise; 0 leaves the weight to beliefs alone.
+        rules: ``"mean"`` or ``"sum"`` of the rules' losses.
         rule: ``"softmax"``, ``"exponentiated"`` or ``"projected"``; see :mod:`dualogic.duals.rules`.
         local: a connective's weights move as if it were the whole rule and had two operands: by the loss's slope at the whole
             rule, whatever weights stand above it, and in a softmax step by ``min(w k / 2, 1)`` where the gradient has the weight
@@ -59,7 +69,7 @@ class Dual(DistributionalMethod):
         forget: the share of what a weight's logit has gathered that a visit takes back before it adds its own.
         share: of the weights, divided equally among a connective's operands after each step, below 1: no weight falls below
             ``share / k``, so that a decision that the network outgrows is soon undone (the fixed share of Herbster and Warmuth,
-            "Tracking the best expert", 1998). With exponentiated steps this makes large steps safe; see ``docs/study.md``.
+            "Tracking the best expert", 1998). With exponentiated steps this makes large steps safe.
         warmup: over how many updates the step rises from 0.
         schedule: a function of the number of updates so far (a tensor) to a factor of the step; see
             :mod:`dualogic.duals.schedule`.
@@ -116,8 +126,8 @@ class Dual(DistributionalMethod):
 
     @classmethod
     def paper(cls, **options: Any) -> Dual:
-        """The letter of the paper: ``1 - p`` costs, projected gradient steps, ``delta^2 = mean(mu)`` with a variance of at least
-        0.01, loss first, no evidence.
+        """The letter of the paper: ``1 - p`` costs, implications as an ``or``, equal first weights, projected gradient steps,
+        ``delta^2 = mean(mu)`` with a variance of at least 0.01, loss first, no evidence, rules that are summed.
 
         Example:
             >>> import dualogic as dl
@@ -162,8 +172,12 @@ class DualProgram(DistributionalProgram):
         plain = plain and method.schedule is None and not method.loss_first and self.spreads is None
         self.nearest = method.first == "nearest"
         self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
+        if self.leaning:
+            self.stored += ", and for each implication the odds of its beliefs and what was learned"
         self.finding = sum(len(level.paths) for level in self.leaning if level.share is None)
-        slow, lean = (1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step))
+        slow, lean = (
+            1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step)
+        )
         self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow, lean)
         self.two_levels = find_two_levels(self.plan) if plain else None
 
@@ -178,7 +192,8 @@ class DualProgram(DistributionalProgram):
         bounds, scale = (self.method.floor, self.method.ceiling), self.method.delta
         limit = self.largest_cost(costs.dtype)
         method = self.method
-        pace = Pace(method.step, method.rule == "exponentiated", method.local, method.forget, method.share)
+        exponentiated, slow = method.rule == "exponentiated", self.manner.slow
+        pace = Pace(method.step, exponentiated, method.local, method.forget, method.share, slow, self.nearest)
         return two_level_step(self.two_levels, costs, index, stored, pace, bounds, scale, limit)
 
     def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:

@@ -19,7 +19,7 @@ RATE = 0.005
 """Of a running mean: about the latest two hundred steps count."""
 LEAST = 0.2
 """Below this a consequent is not believed often enough to tell anything."""
-CLOSED, OPEN = 0.06, 0.08
+CLOSED, OPEN = 0.058, 0.066
 """How often a consequent must be believed without its antecedent, for it to be all of the antecedent that is evidence, or none."""
 DEAREST = 20.0
 """Costs above this move weights no further."""
@@ -114,7 +114,8 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
     """
     p, q = seen.beliefs
     firm = (2.0 * q - 1.0).clamp_min(0.0)
-    known = torch.stack([1.0 - p, (1.0 - p) * firm, p, p * firm], 1)
+    denied = (1.0 - p).square().square()  # where the antecedent is doubted, the consequent may be right for its sake
+    known = torch.stack([denied, denied * firm, p, p * firm], 1)
     if exists is not None:
         known = known * exists.unsqueeze(1)
     axes = tuple(range(2 + level.lanes, known.dim()))

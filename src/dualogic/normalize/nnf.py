@@ -25,6 +25,7 @@ from dualogic.formula.connective import (
     Resting,
 )
 from dualogic.formula.evidence import Evidence
+from dualogic.normalize.depth import check_depth
 from dualogic.normalize.evidence import mark_literals
 
 _FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
@@ -50,6 +51,7 @@ def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False
         >>> to_nnf((a >> b) & ~(b >> a) & dl.Implies(a, ~b, evidence=False), evidence=1.0)
         (evidence(~a) | b) & level(b & ~a) & (~a | ~b)
     """
+    check_depth(formula)
     return _Pass(evidence, resting).convert(formula, True)
 
 

@@ -44,7 +44,7 @@ class Problem:
         run: trains a network and measures it: ``run(make_loss, seed, **sizes) -> Metrics``.
         small: sizes for a quick try.
         lower_is_better: whether a small primary figure is a good one.
-        tuned: whether the defaults of the library were chosen with this problem in sight.
+        tuned: whether the defaults of the library were chosen on this problem; the others were only looked at meanwhile.
     """
 
     name: str

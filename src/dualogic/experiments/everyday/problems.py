@@ -1,4 +1,4 @@
-"""All problems by name, in the order of the tables: those by which defaults were chosen, then those that nobody tuned to."""
+"""All problems by name, in the order of the tables: those on which defaults were chosen, then those that were only looked at."""
 
 from __future__ import annotations
 
