@@ -80,7 +80,7 @@ class Builder(TermBuilder):
             operand = self.formula([strip_levels(node.operand) for node in nodes], lanes, paths, tied)
         finally:
             self._in_premise = outside
-        return PremiseBranch(operand, take_extreme)
+        return PremiseBranch(operand, take_extreme, operand.can_be_empty)
 
     def _junction(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
         first: Junction | Resting = nodes[0]

@@ -52,6 +52,38 @@ def excess(antecedent: Tensor, consequent: Tensor, logarithmic: bool) -> Tensor:
     return torch.where(violated, divergence.clamp_min(0.0), 0.0)
 
 
+def possible_sides(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The costs of antecedent and consequent, finite where one cannot hold: an ``.any()`` of nothing costs infinity.
+
+    Args:
+        values: both costs, ``(batch, 2, ...)``.
+        mask: where they are finite, of the same shape.
+    """
+    antecedent, consequent = torch.where(mask, values, IMPOSSIBLE).unbind(1)
+    return antecedent, consequent
+
+
+def deny(antecedent: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
+    """What ``P >> Q`` costs where ``Q`` cannot hold: what denying ``P`` does, and infinity where ``P`` is certain.
+
+    Args:
+        antecedent: the cost ``S(P)``, finite.
+        share: how much of its gradient is held back.
+        logarithmic: costs are ``-log p``.
+
+    Example:
+        >>> import torch
+        >>> deny(-torch.tensor([0.5, 1.0]).log(), 0.0, logarithmic=True)
+        tensor([0.6931,    inf])
+    """
+    fixed = antecedent.detach()
+    moving = fixed + (1.0 - share) * (antecedent - fixed)
+    doubted = moving > 0
+    safe = torch.where(doubted, moving, 1.0)
+    cost = _denial(safe) if logarithmic else (1.0 - safe).clamp_min(0.0)
+    return torch.where(doubted, cost, torch.inf)
+
+
 def _denial(cost: Tensor) -> Tensor:
     """``-log(1 - exp(-cost))``: what denying something costs, from what affirming it does; finite."""
     return -torch.log((-torch.expm1(-cost)).clamp_min(torch.finfo(cost.dtype).tiny))

@@ -135,6 +135,7 @@ class PremiseBranch(Branch):
 
     operand: Branch
     read: Combine
+    can_be_empty: bool
 
     def fold(self, registers: Registers, combine: Combine) -> Tensor:
         return self.operand.fold(registers, self.read)
@@ -156,7 +157,7 @@ class JunctionBranch(Branch):
         parts = [group.fold(registers, combine) for group in self.groups]
         values = self._join(parts)
         mask = None
-        if self.can_be_empty and self.level.operation == "|":
+        if self.can_be_empty and self.level.operation != "&":
             mask = values != torch.inf
         return combine(self.level, values, mask, self.level.sizes)
 

@@ -11,7 +11,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from dualogic.compile.implication import divide, first_odds, log_odds
+from dualogic.compile.implication import deny, divide, first_odds, log_odds, possible_sides
 from dualogic.compile.tree import Level
 from dualogic.duals.rules import UpdateRule
 
@@ -54,6 +54,7 @@ class Leaning:
 def lean(
     level: Level,
     values: Tensor,
+    mask: Tensor | None,
     columns: Tensor,
     share: Tensor | float,
     rule: UpdateRule,
@@ -65,17 +66,20 @@ def lean(
     Args:
         level: of the operation ``">>"``.
         values: the costs of antecedent and consequent, ``(batch, 2, *lanes, *axes)``.
+        mask: where these are finite; ``None`` for everywhere.
         columns: as stored, of the same shape, or 1 along axes that share them.
         share: how much of the antecedents is evidence, to be broadcast against a cost.
         rule: how weights are stored.
         extent: of this batch.
         remember: whether a step follows.
     """
-    antecedent, consequent = values.unbind(1)
+    antecedent, consequent = values.unbind(1) if mask is None else possible_sides(values, mask)
     premise, missing = antecedent.detach(), consequent.detach()
     odds = first_odds(premise, missing, share, level.logarithmic)
     weight = rule.lean(odds, columns[:, 1])
     cost = divide(antecedent, consequent, weight, share, level.logarithmic)
+    if mask is not None:
+        cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
     if not remember:
         return cost, None
     believed = log_odds(premise, level.logarithmic)

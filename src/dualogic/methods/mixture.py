@@ -65,7 +65,7 @@ class Mixture:
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None
         if level.operation == ">>":
-            return self._lean(level, values, extent)
+            return self._lean(level, values, mask, extent)
         if self.rows is None or level.uniform:
             weights = _equal_weights(values, mask)
         else:
@@ -91,7 +91,7 @@ class Mixture:
             self.joined[level.number] = Joined(values, weights, stored, columns, mask, extent, passed)
         return result
 
-    def _lean(self, level: Level, values: Tensor, extent: tuple[int, ...]) -> Tensor:
+    def _lean(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         assert self.rows is not None, "only learned duals compile implications that rest"
         columns = level.columns(self.rows)
         if level.ragged:
@@ -99,7 +99,7 @@ class Mixture:
         share = self.shares.get(level.number, 0.0)
         if isinstance(share, Tensor):
             share = share.view(1, *values.shape[2 : 2 + level.lanes], *(1,) * (values.dim() - 2 - level.lanes))
-        result, seen = lean(level, values, columns, share, self.rule, extent, self.joined is not None)
+        result, seen = lean(level, values, mask, columns, share, self.rule, extent, self.joined is not None)
         if seen is not None and self.joined is not None:
             self.joined[level.number] = seen
         return result
