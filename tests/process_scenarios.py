@@ -17,6 +17,8 @@ X, Y = dl.var("x"), dl.var("y")
 RULES = {"either": (X <= 0) | (Y <= 0) | (X + Y <= 1), "both": (X <= 0.2) & ((Y <= 0.3) | (X - Y <= 0.1))}
 SLOTS = dl.axis("n", max=FEATURES)
 RAGGED = (dl.var("z", SLOTS) <= 0.25).any(where=dl.mask("valid", SLOTS))
+A, B = dl.boolean("a", input="logits"), dl.boolean("b", input="logits")
+IMPLICATIONS = {"belief": A >> B, "fact": (X > 0.5) >> A, "given": dl.evidence(B, 0.5) >> (Y <= 0.3)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +74,16 @@ SCENARIOS = {
     "part-amortised": Scenario(
         "dual", None, options={"table": dl.Amortised(features=FEATURES, hidden=(5,)), "update": "manual"}, part=True
     ),
+    **{
+        f"implications-{table}": Scenario(
+            dl.methods.Dual(imply_step=0.3), None if table == "shared" else table, rules=IMPLICATIONS, part=part, steps=STEPS
+        )
+        for table, part in (("device", False), ("sharded", True), ("shared", True))
+    },
     "part-ragged": Scenario("dual", "sharded", rules=RAGGED, options={"reduction": "sum"}, part=True),
 }
 
-OF_THREE = [name for name in SCENARIOS if name.split("-")[0] in ("exact", "pd2", "ragged", "bfloat16")]
+OF_THREE = [name for name in SCENARIOS if name.split("-")[0] in ("exact", "pd2", "ragged", "bfloat16", "implications")]
 """What three processes run: enough for what a third process can break."""
 
 
@@ -109,6 +117,8 @@ def tensors_of(scenario: Scenario, part: dict[str, torch.Tensor], theta: torch.T
     output = torch.nn.functional.softplus(part["features"] @ theta)
     if scenario.rules is RAGGED:
         return {"z": output, "valid": part["valid"]}
+    if scenario.rules is IMPLICATIONS:
+        return dict(zip("xyab", (*output[:, :2].unbind(1), *(3 * part["features"] @ theta)[:, 2:].unbind(1))))
     return {"x": output[:, 0], "y": output[:, 1]}
 
 
@@ -138,7 +148,9 @@ def train(scenario: Scenario, logic: dl.LogicLoss, theta: torch.Tensor, steps: r
             theta -= 0.02 * theta.grad
         losses.append(mean)
         deltas.append(logic.delta.clone())
-    return {"loss": torch.stack(losses), "delta": torch.stack(deltas), "theta": theta.detach().clone(), "table": whole(logic)}
+    known = logic.state_dict().get("known", torch.zeros(0)).clone()
+    found = {"loss": torch.stack(losses), "delta": torch.stack(deltas), "theta": theta.detach().clone(), "known": known}
+    return {**found, "table": whole(logic)}
 
 
 def whole(logic: dl.LogicLoss) -> torch.Tensor:

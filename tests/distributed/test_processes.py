@@ -71,7 +71,7 @@ def alone():
 
 
 def assert_same(found, expected):
-    for name in ("loss", "delta", "theta", "table"):
+    for name in ("loss", "delta", "theta", "known", "table"):
         torch.testing.assert_close(found[name], expected[name], rtol=1e-9, atol=1e-12)
 
 
@@ -97,7 +97,7 @@ def test_the_scenarios_learn_something(name, alone):
 def test_all_replicas_are_bitwise_equal(name, worlds):
     for world in worlds.values():
         for found in world[1:]:
-            for key in ("delta", "table"):
+            for key in ("delta", "known", "table"):
                 assert torch.equal(found["scenarios"][name][key], world[0]["scenarios"][name][key])
 
 
@@ -107,14 +107,14 @@ def test_shards_partition_the_rows(worlds):
     assert [found["scenarios"]["exact-replicated"]["rows"] for found in worlds[3]] == [SAMPLES] * 3
 
 
-@pytest.mark.parametrize("name", ["exact-sharded", "released-replicated", "pd2-sharded"])
+@pytest.mark.parametrize("name", ["exact-sharded", "released-replicated", "pd2-sharded", "implications-sharded"])
 def test_saved_by_two_processes_and_loaded_by_three(name, three, alone):
     expected = {key: value[STEPS // 2 :] if key in ("loss", "delta") else value for key, value in alone[1][name].items()}
     for found in three:
         assert_same(found["checkpoints"][name], expected)
 
 
-@pytest.mark.parametrize("name", ["exact-sharded", "released-replicated", "pd2-sharded"])
+@pytest.mark.parametrize("name", ["exact-sharded", "released-replicated", "pd2-sharded", "implications-sharded"])
 def test_saved_by_two_processes_and_loaded_by_one(name, two, folder, alone):
     scenario = SCENARIOS[name]
     logic, theta = scenario.make(together=False), new_theta()

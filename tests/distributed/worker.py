@@ -22,7 +22,12 @@ from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_mo
 import dualogic as dl
 from process_scenarios import FEATURES, OF_THREE, RULES, SAMPLES, SCENARIOS, STEPS, Scenario, new_theta, train, whole
 
-CHECKPOINTS = {"exact-sharded": "device", "released-replicated": "sharded", "pd2-sharded": "sharded"}
+CHECKPOINTS = {
+    "exact-sharded": "device",
+    "released-replicated": "sharded",
+    "pd2-sharded": "sharded",
+    "implications-sharded": "device",
+}
 """Scenarios that two processes save after half of their steps, and the table that three processes load them into."""
 
 

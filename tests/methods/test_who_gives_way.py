@@ -1,0 +1,239 @@
+"""Who gives way, antecedent or consequent: said by a marker, by the method, or found out from what is believed."""
+
+import copy
+import io
+
+import pytest
+import torch
+
+import dualogic as dl
+from dualogic.methods.lean import advance_known, share_of, start_known
+
+a, b, c = (dl.boolean(name, input="logits") for name in "abc")
+RULE = a >> b
+SAMPLES, BATCH = 64, 16
+METHODS = {"found": dl.methods.Dual(), "learned too": dl.methods.Dual(imply_step=0.3)}
+
+
+def loss_of(method=None, rule=RULE, samples=SAMPLES, **options):
+    return dl.LogicLoss(rule, samples, dl.methods.Dual() if method is None else method, **{"dtype": torch.float64, **options})
+
+
+def batch(step, known):
+    """Beliefs of sixteen samples: half of the antecedents are believed, and their consequents are not.
+
+    With ``known`` a third of the consequents is believed where the antecedent is not, as by a network that was taught them.
+    """
+    generator = torch.Generator().manual_seed(step)
+    index = torch.randperm(SAMPLES, generator=generator)[:BATCH]
+    p = torch.where(torch.arange(BATCH) % 2 == 0, 3.0, -3.0).double()
+    q = torch.where((torch.arange(BATCH) % 6 == 1) & known, 3.0, -3.0).double()
+    return index, p.requires_grad_(), q.requires_grad_()
+
+
+def pull(logic, known, step=0):
+    """The gradient into antecedents and consequents of a frozen loss, where the rule asks for something."""
+    index, p, q = batch(step, known)
+    with logic.frozen():
+        found = torch.autograd.grad(logic(index, a=p, b=q), (p, q))
+    return found[0].sum().item(), found[1].sum().item()
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_consequent_that_is_believed_only_with_its_antecedent_stays_one_way(method):
+    """However long the rule itself teaches it."""
+    logic = loss_of(method)
+    for step in range(300):
+        index, p, _ = batch(step, known=False)
+        taught = torch.where(p > 0, -3.0 + 6.0 * min(step / 100, 1.0), -3.0).detach().double().requires_grad_()
+        logic(index, a=p, b=taught)
+    assert share_of(logic._state["known"]).item() == 1.0
+    away, into = pull(logic, known=False)
+    assert away == 0
+    assert into < -0.01
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_consequent_that_is_believed_without_its_antecedent_opens_and_stays_open(method):
+    logic = loss_of(method)
+    assert pull(logic, known=True)[0] == 0, "nothing is known yet"
+    for step in range(200):
+        index, p, q = batch(step, known=True)
+        logic(index, a=p, b=q)
+    assert share_of(logic._state["known"]).item() == 0.0
+    away, into = pull(logic, known=True)
+    assert away > 0.01
+    assert into < 0
+    for step in range(200):  # a rule that closed again would unlearn what it has been taught
+        index, p, q = batch(step, known=False)
+        logic(index, a=p, b=q)
+    assert share_of(logic._state["known"]).item() == 0.0
+
+
+def test_a_consequent_that_is_hardly_ever_believed_tells_nothing():
+    logic = loss_of()
+    for step in range(200):
+        index, p, q = batch(step, known=False)
+        logic(index, a=p, b=q + 2.9)  # believed at almost one half, everywhere
+    assert share_of(logic._state["known"]).item() == 1.0
+
+
+def test_implications_are_found_out_one_by_one():
+    """Also where they are computed together, and under one connective."""
+    for rules in ({"known": RULE, "taught": a >> c}, (a >> b) & (a >> c)):
+        logic = loss_of(rule=rules)
+        for step in range(100):
+            index, p, q = batch(step, known=True)
+            logic(index, a=p, b=q, c=p.detach().clone())
+        assert share_of(logic._state["known"]).tolist() == [0.0, 1.0]
+
+
+def test_only_unmarked_implications_are_found_out():
+    assert "known" not in loss_of(rule=dl.evidence(a) >> b).state_dict()
+    assert "known" not in loss_of(rule=dl.Iff(a, b)).state_dict()
+    assert "known" not in loss_of(rule=(a | b)).state_dict()
+    assert "known" not in loss_of(dl.methods.Dual(evidence=True)).state_dict()
+    both = loss_of(rule=(dl.evidence(a) >> b) & (a >> c) & dl.Implies(b, c, evidence=0.5))
+    assert both.state_dict()["known"].shape == (5, 1)
+
+
+# ---------------------------------------------------------------------- said
+
+
+@pytest.mark.parametrize("share", [True, False, 0.5])
+def test_a_marker_and_the_method_say_the_same(share):
+    ways = [
+        loss_of(dl.methods.Dual(evidence=share)),
+        loss_of(rule=dl.Implies(a, b, evidence=share)),
+        loss_of(rule=dl.evidence(a, float(share)) >> b),
+        loss_of(dl.methods.Dual(evidence=not share), rule=dl.Implies(a, b, evidence=share)),
+    ]
+    for step in range(5):
+        index, p, q = batch(step, known=True)
+        found = [(logic(index, a=p, b=q), *torch.autograd.grad(logic(index, a=p, b=q), (p, q))) for logic in ways]
+        for other in found[1:]:
+            assert all(torch.equal(mine, first) for mine, first in zip(other, found[0]))
+    away, into = pull(ways[0], known=True)
+    assert into < 0
+    assert (away == 0) is (share is True)
+
+
+def test_the_cost_does_not_depend_on_who_gives_way():
+    index, p, q = batch(0, known=True)
+    losses = [loss_of(dl.methods.Dual(evidence=share))(index, a=p, b=q) for share in (True, False, 0.3, "found")]
+    assert all(torch.equal(loss, losses[0]) for loss in losses)
+
+
+def test_what_evidence_holds_back_is_its_share_of_the_gradient_into_the_antecedent():
+    """Apart from the first weights, in which a consequent has a say so far as it is known."""
+    index, p, q = batch(0, known=True)
+    q = torch.zeros_like(q, requires_grad=True)  # log-odds of 0: the consequent has no say
+    found = {}
+    for share in (0.0, 0.25, 1.0):
+        found[share] = torch.autograd.grad(loss_of(dl.methods.Dual(evidence=share))(index, a=p, b=q), (p, q))
+    assert found[0.0][0].abs().max() > 0
+    for share, (away, into) in found.items():
+        torch.testing.assert_close(away, (1 - share) * found[0.0][0])
+        torch.testing.assert_close(into, found[0.0][1])
+
+
+# ---------------------------------------------------------------------- the state
+
+
+def run(logic, steps, known=True, **options):
+    losses = []
+    for step in steps:
+        index, p, q = batch(step, known)
+        losses.append(logic(index, a=p, b=q, **options))
+        if logic.update == "manual":
+            logic.step()
+    return torch.stack(losses).detach()
+
+
+@pytest.mark.parametrize("samples", [SAMPLES, None])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_it_resumes_to_the_bit(samples, dtype):
+    straight, first = loss_of(samples=samples, dtype=dtype), loss_of(samples=samples, dtype=dtype)
+    run(straight, range(10))
+    run(first, range(10))
+    saved = io.BytesIO()
+    torch.save(first.state_dict(), saved)
+    saved.seek(0)
+    second = loss_of(samples=samples, dtype=dtype)
+    second.load_state_dict(torch.load(saved, weights_only=True))
+    copied = copy.deepcopy(first)
+    expected = run(straight, range(10, 20))
+    for logic in (first, second, copied):
+        assert torch.equal(run(logic, range(10, 20)), expected)
+        for name, value in straight.state_dict().items():
+            assert not isinstance(value, torch.Tensor) or torch.equal(logic.state_dict()[name], value), name
+
+
+def test_reset_forgets_what_was_found():
+    logic = loss_of()
+    run(logic, range(5))
+    assert (logic.state_dict()["known"] != 0).any()
+    logic.reset_()
+    assert (logic.state_dict()["known"] == 0).all()
+
+
+def test_evaluation_and_frozen_steps_find_out_nothing():
+    logic = loss_of()
+    run(logic, range(3))
+    before = logic.state_dict()["known"].clone()
+    with logic.frozen():
+        run(logic, range(3))
+    logic.eval()
+    run(logic, range(3))
+    with torch.no_grad():
+        run(logic.train(), range(3))
+    assert torch.equal(logic.state_dict()["known"], before)
+
+
+def test_manual_updates_find_out_the_same():
+    forward, manual = loss_of(), loss_of(update="manual")
+    run(forward, range(20))
+    run(manual, range(20))
+    torch.testing.assert_close(manual.state_dict()["known"], forward.state_dict()["known"], rtol=0, atol=0)
+    index, p, q = batch(20, known=True)
+    manual(index, a=p, b=q)
+    torch.testing.assert_close(manual.state_dict()["known"], forward.state_dict()["known"], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("samples", [SAMPLES, None])
+def test_where_finds_out_what_the_selected_samples_tell(samples):
+    part, alone = loss_of(samples=samples), loss_of(samples=samples)
+    for step in range(10):
+        index, p, q = batch(step, known=True)
+        where = torch.rand(BATCH, generator=torch.Generator().manual_seed(step)) < 0.5
+        if step == 4:
+            where = torch.zeros(BATCH, dtype=torch.bool)
+        part(index, where=where, a=p, b=torch.where(where, q, torch.nan))
+        if where.any():
+            alone(index[where], a=p[where], b=q[where])
+    torch.testing.assert_close(part.state_dict()["known"], alone.state_dict()["known"], rtol=1e-12, atol=1e-15)
+
+
+def test_entries_of_an_axis_count_as_samples_do_and_padding_does_not():
+    n = dl.axis("n", max=4)
+    many, valid = (dl.boolean(name, n, input="logits") for name in "ab"), dl.mask("valid", n)
+    ragged = loss_of(rule=dl.Implies(*many).all(where=valid), samples=4)
+    flat = loss_of(samples=None)
+    for step in range(20):
+        _, p, q = batch(step, known=True)
+        mask = torch.ones(4, 4, dtype=torch.bool)
+        mask[:, 3] = step % 2 == 0
+        garbage = torch.where(mask, q.view(4, 4), 50.0)
+        ragged(torch.arange(4), a=p.view(4, 4), b=garbage, valid=mask)
+        flat(a=p.view(4, 4)[mask], b=q.view(4, 4)[mask])
+    found, expected = (share_of(logic.state_dict()["known"]) for logic in (ragged, flat))
+    torch.testing.assert_close(found, expected)
+    ratios = [logic.state_dict()["known"][4] for logic in (ragged, flat)]
+    torch.testing.assert_close(*ratios, rtol=0.3, atol=0.02)
+
+
+def test_a_batch_that_tells_nothing_changes_nothing():
+    known = start_known(1, torch.float64)
+    told = advance_known(known, torch.tensor([[0.5], [0.1], [0.5], [0.1]], dtype=torch.float64))
+    assert told[4] > 0
+    assert torch.equal(advance_known(known, torch.zeros(4, 1, dtype=torch.float64)), known)
