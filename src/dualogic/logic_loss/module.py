@@ -167,7 +167,7 @@ class LogicLoss(SteppingModule, ReadableModule):
         with autocast_off(bound.device):
             updating = learning and not self._run.frozen and batch > 0
             losses, costs = self._evaluate(self._program.evaluate(bound), index, optimal, updating, at_once, selection)
-        if updating and not losses.requires_grad and not self._run.told and not torch.compiler.is_compiling():
+        if updating and not self._run.told and not torch.compiler.is_compiling() and not self._teaches(bound, losses):
             self._tell_untaught(bound)
         if self.update == "manual" and learning and not updating and not self._run.frozen:
             self._run.pending = (None, self._state)  # an empty batch has an empty update
