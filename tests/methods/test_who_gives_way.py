@@ -237,3 +237,29 @@ def test_a_batch_that_tells_nothing_changes_nothing():
     told = advance_known(known, torch.tensor([[0.5], [0.1], [0.5], [0.1]], dtype=torch.float64))
     assert told[4] > 0
     assert torch.equal(advance_known(known, torch.zeros(4, 1, dtype=torch.float64)), known)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile's own doing
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_compiled_loss_finds_out_the_same(method):
+    torch._dynamo.reset()
+    eager, module = loss_of(method), loss_of(method)
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    for step in range(3):
+        index, p, q = batch(step, known=True)
+        found = [(loss, *torch.autograd.grad(loss, (p, q))) for loss in (logic(index, a=p, b=q) for logic in (eager, compiled))]
+        for one, two in zip(*found):
+            torch.testing.assert_close(one, two)
+    for name in ("known", "table", "delta"):
+        torch.testing.assert_close(module.state_dict()[name], eager.state_dict()[name])
+
+
+def test_transforms_find_the_same_gradient():
+    logic = loss_of(dl.methods.Dual(evidence=0.5))
+    index, p, q = batch(0, known=True)
+    with logic.frozen():
+        expected = torch.autograd.grad(logic(index, a=p, b=q), (p, q))
+        found = torch.func.grad(lambda a, b: logic(index, a=a, b=b), argnums=(0, 1))(p.detach(), q.detach())
+    for one, two in zip(expected, found):
+        torch.testing.assert_close(one, two)
