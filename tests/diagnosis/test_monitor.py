@@ -93,21 +93,32 @@ def test_one_branch_taking_over():
 
 def test_weights_locked_in_while_the_rule_is_broken():
     logic = dl.LogicLoss(RULE, num_samples=8)
-    logic.load_state_dict({**logic.state_dict(), "table": torch.tensor([[9.0, -9.0]]).repeat(8, 1)})
+    # The log-odds of beliefs, and what was learned: so firmly that the antecedent gives way, whatever is believed.
+    logic._table.values.copy_(torch.tensor([[9.0, -60.0]]))
     monitor = dl.Monitor(logic, every=1, warn=False)
     index = torch.arange(8)
     for _ in range(20):
         logic(
             index, f=torch.tensor([[9.0, 0.0, 0.0]]).repeat(8, 1).requires_grad_(), g=torch.tensor([[0.0, 0.0, 9.0]]).repeat(8, 1)
         )
-        logic._table.values.copy_(torch.tensor([[9.0, -9.0]]))
-    assert alarm.LOCKED_IN in kinds(monitor)
+        logic._table.values.copy_(torch.tensor([[9.0, -60.0]]))
+    (found,) = (each for each in monitor.findings if each.kind == alarm.LOCKED_IN)
+    assert "the branch g != 2 has a mean weight of 1.000" in found.message
+
+
+def test_weights_on_the_consequent_alone_are_no_lock():
+    logic = dl.LogicLoss(dl.boolean("a") >> (dl.var("y") >= 1), num_samples=8)
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    for _ in range(20):
+        logic(torch.arange(8), a=torch.ones(8), y=torch.zeros(8, requires_grad=True))
+    assert logic.weights(torch.arange(8))["rule"][:, 1].min() > 0.99
+    assert alarm.LOCKED_IN not in kinds(monitor)
 
 
 def test_a_floor_that_is_reached_is_a_problem_only_if_the_task_suffers():
     for rising, severity in ((False, alarm.INFO), (True, alarm.WARNING)):
         x = dl.var("x")
-        logic = dl.LogicLoss(x <= 1, method=dl.methods.Dual(floor=0.1))
+        logic = dl.LogicLoss(x <= 1, method=dl.methods.Dual(floor=0.1, delta="mean"))
         seen = []
         monitor = dl.Monitor(logic, every=1, warn=False, on_finding=seen.append)
         for step in range(30):
@@ -136,6 +147,20 @@ def test_an_antecedent_that_goes_is_switched_off_unless_the_rule_does_not_teach_
         look_at(monitor, 0.3, 0.0, 10)
         look_at(monitor, 0.0, 0.0, 60)
         assert [kind for kind in kinds(monitor) if kind == alarm.SWITCHED_OFF] == expected
+
+
+def test_an_antecedent_that_is_unlearned_is_named_with_how_much_of_it_is_evidence():
+    for evidence, expected in ((True, None), (0.25, "25.0 %"), (False, "0.0 %")):
+        logic = dl.LogicLoss(RULE, num_samples=200, method=dl.methods.Dual(evidence=evidence))
+        logic._table.values.copy_(torch.tensor([0.0, -20.0]))  # it has learned that the antecedent gives way
+        monitor = dl.Monitor(logic, warn=False)
+        look_at(monitor, 0.3, 0.0, 40)
+        found = [each for each in monitor.findings if each.kind == alarm.SWITCHED_OFF]
+        assert len(found) == (expected is not None)
+        for each in found:
+            assert f"; {expected} of the antecedent is taken for evidence" in each.message
+            assert "dl.evidence(a) >> b" in each.advice
+            assert "Dual(evidence=True)" in each.advice
 
 
 def test_with_labels_a_lost_antecedent_is_named_whoever_lost_it_and_a_rightly_false_one_never():
@@ -430,7 +455,7 @@ def test_random_rules_are_watched_without_a_word(data):
 
 
 def test_a_rule_that_can_teach_nothing_says_so_once():
-    logic = dl.LogicLoss(RULE, num_samples=2)
+    logic = dl.LogicLoss(RULE, num_samples=2, method=dl.methods.Dual(evidence=True))
     given, taught = torch.zeros(2, 3), torch.zeros(2, 3, requires_grad=True)
     with pytest.warns(dl.ShortcutWarning, match="'g' can be taught but is read as evidence only") as caught:
         logic(torch.arange(2), f=given, g=taught)
@@ -441,6 +466,7 @@ def test_a_rule_that_can_teach_nothing_says_so_once():
     dl.LogicLoss(RULE, num_samples=2)(torch.arange(2), f=given, g=given)
     dl.LogicLoss(RULE, num_samples=2)(torch.arange(2), f=taught, g=given)
     dl.LogicLoss(RULE, num_samples=2, method="hard")(torch.arange(2), f=given, g=taught)
+    dl.LogicLoss(RULE, num_samples=2)(torch.arange(2), f=given, g=taught)  # who gives way is still to be found out
 
 
 # ---------------------------------------------------------------- the page

@@ -288,3 +288,19 @@ def test_a_pending_update_does_not_survive_what_replaces_the_state(where):
     _ = logic.reset_() if where == "reset" else logic.to("meta")
     with pytest.raises(dl.errors.StateError, match=r"step\(\) has nothing to apply"):
         logic.step()
+
+
+def test_statistics_say_how_much_of_each_antecedent_is_evidence():
+    a, b, c = (dl.boolean(name) for name in "abc")
+    rules = {"either/or": (a >> b) & (dl.evidence(b, 0.5) >> c), "plain": a | b}
+    logic = dl.LogicLoss(rules)
+    found = logic.statistics()
+    assert {path: share.item() for path, share in found["either/or"]["evidence"].items()} == {
+        "either/or/0": 1.0,
+        "either/or/1": 0.5,
+    }
+    assert "evidence" not in found["plain"]
+    for _ in range(200):  # a consequent that is known whether or not its antecedent holds
+        logic(a=torch.tensor([0.1, 0.9]), b=torch.tensor([0.95, 0.95], requires_grad=True), c=torch.tensor([0.5, 0.5]))
+    assert logic.statistics()["either/or"]["evidence"]["either/or/0"] == 0.0
+    assert "evidence" not in dl.LogicLoss(rules, method=dl.methods.Dual.paper()).statistics()["either/or"]

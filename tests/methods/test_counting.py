@@ -6,7 +6,6 @@ import random
 
 import pytest
 import torch
-from pysdd.sdd import SddManager, Vtree
 
 import dualogic as dl
 from dualogic.compile.circuit import Circuit
@@ -15,6 +14,8 @@ from dualogic.compile.sdd import Compiler
 from dualogic.compile.vocabulary import ABSENT
 from dualogic.errors import FormulaTypeError, MissingExtraError, OptionError, ShapeError, SizeError
 from dualogic.methods.counting import _compile
+
+sdd = pytest.importorskip("pysdd.sdd", reason="the methods 'semantic' and 'problog' count models with pysdd")
 
 COUNT = 12
 v = dl.boolean("v", COUNT)
@@ -52,7 +53,7 @@ def random_cases(number):
     rng = random.Random(7)
     cases = []
     while len(cases) < number:
-        manager = SddManager.from_vtree(Vtree(var_count=COUNT, vtree_type=rng.choice(["right", "left", "balanced"])))
+        manager = sdd.SddManager.from_vtree(sdd.Vtree(var_count=COUNT, vtree_type=rng.choice(["right", "left", "balanced"])))
         formula, node = random_formula(rng, 4, list(manager.vars))
         if not (node.is_true() or node.is_false()):
             cases.append((formula, node, manager))

@@ -7,8 +7,11 @@ import torch
 
 import dualogic as dl
 
+pytest.importorskip("pysdd", reason="the methods 'semantic' and 'problog' count models with pysdd")
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    pytest.importorskip("problog", reason="the package is the reference here")
     from problog import get_evaluatable
     from problog.program import PrologString
 

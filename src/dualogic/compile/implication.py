@@ -46,10 +46,15 @@ def excess(antecedent: Tensor, consequent: Tensor, logarithmic: bool) -> Tensor:
     safe = torch.where(violated, consequent, antecedent)
     if not logarithmic:
         return torch.where(violated, safe - antecedent, 0.0)
-    believed = torch.exp(-antecedent)
-    difference = _denial(safe) - _denial(antecedent)
-    divergence = believed * (safe - antecedent) + (1.0 - believed) * difference
+    first, second = torch.expm1(-antecedent), torch.expm1(-safe)
+    divergence = (first + 1.0) * (safe - antecedent) - first * _difference(first, second)
     return torch.where(violated, divergence.clamp_min(0.0), 0.0)
+
+
+def _difference(first: Tensor, second: Tensor) -> Tensor:
+    """``log((1 - p) / (1 - q))`` from ``p - 1`` and ``q - 1``; finite."""
+    tiny = torch.finfo(first.dtype).tiny
+    return torch.log(first.neg().clamp_min(tiny)) - torch.log(second.neg().clamp_min(tiny))
 
 
 def possible_sides(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,10 +116,14 @@ def first_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float, lo
         share: how much of ``P`` is evidence: at 1 what is believed about ``Q`` tells nothing.
         logarithmic: costs are ``-log p``.
     """
-    odds = log_odds(antecedent, logarithmic)
-    if isinstance(share, float) and share == 1.0:
-        return odds
-    return odds + HALF * (1.0 - share) * log_odds(consequent, logarithmic)
+    return join_odds(log_odds(antecedent, logarithmic), log_odds(consequent, logarithmic), share)
+
+
+def join_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float) -> Tensor:
+    """:func:`first_odds` from the log-odds of the two beliefs."""
+    if isinstance(share, float):
+        return antecedent if share == 1.0 else torch.add(antecedent, consequent, alpha=HALF * (1.0 - share))
+    return torch.addcmul(antecedent, 1.0 - share, consequent, value=HALF)
 
 
 def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
@@ -157,13 +166,29 @@ class _Divided(torch.autograd.Function):
         ctx: Any, antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool
     ) -> Tensor:
         # A number stays one: made into a tensor on a device it would wait for the copy, which no recorded graph may hold.
-        ctx.save_for_backward(antecedent, consequent, weight, share if isinstance(share, Tensor) else None)
+        kept = share if isinstance(share, Tensor) else None
         ctx.share, ctx.logarithmic = share if isinstance(share, float) else None, logarithmic
-        return excess(antecedent, consequent, logarithmic)
+        violated = (consequent > antecedent) & (antecedent < IMPOSSIBLE)
+        into = torch.where(violated, weight, 0.0)
+        away = (into - violated.to(into.dtype)) * (1.0 - share) if ctx.needs_input_grad[0] else None
+        safe = torch.where(violated, consequent, antecedent)
+        gap = safe - antecedent
+        if logarithmic:
+            # As in `excess`, with what the slopes share computed once.
+            first, second = torch.expm1(-antecedent), torch.expm1(-safe)
+            denied = _difference(first, second)
+            believed = first + 1.0
+            result = torch.where(violated, (believed * gap - first * denied).clamp_min(0.0), 0.0)
+            into = into * (first - second) / second.neg().clamp_min(torch.finfo(second.dtype).eps)
+            away = None if away is None else away * believed * (gap - denied)
+        else:
+            result = gap
+        ctx.save_for_backward(antecedent, consequent, weight, kept, into, away)
+        return result
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        antecedent, consequent, weight, share = ctx.saved_tensors
+        antecedent, consequent, weight, share, into, away = ctx.saved_tensors
         share = share if ctx.share is None else ctx.share
         if torch.is_grad_enabled():
             # A second derivative is wanted: give a first one that can be differentiated.
@@ -171,14 +196,5 @@ class _Divided(torch.autograd.Function):
             wanted = [side for side, needed in zip((antecedent, consequent), ctx.needs_input_grad) if needed]
             found = iter(torch.autograd.grad(result, wanted, gradients[0], create_graph=True, allow_unused=True))
             return (*(next(found) if needed else None for needed in ctx.needs_input_grad[:2]), None, None, None)
-        violated = (consequent > antecedent) & (antecedent < IMPOSSIBLE)
-        slope = torch.where(violated, gradients[0], 0.0)
-        into = slope * weight
-        away = (weight - 1.0) * (1.0 - share) * slope
-        if ctx.logarithmic:
-            believed, other = torch.exp(-antecedent), torch.exp(-consequent)
-            into = into * (believed - other) / (1.0 - other).clamp_min(torch.finfo(other.dtype).eps)
-            if ctx.needs_input_grad[0]:
-                safe = torch.where(violated, consequent, antecedent)
-                away = away * believed * ((safe - antecedent) - (_denial(safe) - _denial(antecedent)))
-        return away if ctx.needs_input_grad[0] else None, into if ctx.needs_input_grad[1] else None, None, None, None
+        slope = gradients[0]
+        return None if away is None else slope * away, slope * into if ctx.needs_input_grad[1] else None, None, None, None

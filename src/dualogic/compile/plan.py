@@ -18,9 +18,10 @@ from dualogic.compile.size import check_size
 from dualogic.compile.tree import Branch, Combine, Leaf, Level
 from dualogic.constants import Constants, outside_inference
 from dualogic.errors import NonFiniteError, OptionError
-from dualogic.formula.connective import Formula, Quantifier
-from dualogic.formula.inspect import collect_symbols
-from dualogic.formula.node import walk
+from dualogic.formula.connective import Formula, Quantifier, Resting
+from dualogic.formula.evidence import Evidence
+from dualogic.formula.inspect import SYMBOLS, collect_symbols
+from dualogic.formula.node import Node, children, walk
 from dualogic.normalize.class_sets import unfold_class_sets
 from dualogic.normalize.nnf import to_nnf
 
@@ -66,6 +67,23 @@ class Plan:
         inverse = {place: slot for slot, place in enumerate(places)}
         self._order = None if places == sorted(places) else tuple(inverse[place] for place in range(len(places)))
         self._positions: Constants[Tensor] = Constants()
+
+    @functools.cached_property
+    def teachable(self) -> frozenset[str]:
+        """The names of the symbols that gradients can reach: those that do not occur in evidence alone."""
+        found: set[str] = set()
+        seen: set[int] = set()
+        stack: list[Node] = list(self._formulas.values())
+        while stack:
+            node = stack.pop()
+            if id(node) in seen or (isinstance(node, Evidence) and node.share == 1.0):
+                continue
+            seen.add(id(node))
+            if isinstance(node, SYMBOLS):
+                found.add(node.name)
+            given = node.antecedent if isinstance(node, Resting) and node.share == 1.0 else None
+            stack.extend(child for child in children(node) if child is not given)
+        return frozenset(found)
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
         """Check the tensors of a call."""

@@ -199,7 +199,8 @@ class Monitor:
             self._task = None
         state = logic._state
         batch = torch.full((), bound.batch, dtype=torch.float64, device=bound.device)
-        return sums, {"delta": state["delta"].double(), "steps": state["steps"].double(), "batch": batch}
+        shares: Sums = {("evidence", path): share.double() for path, share in logic._program.evidence(state).items()}
+        return sums, {**shares, "delta": state["delta"].double(), "steps": state["steps"].double(), "batch": batch}
 
     def _fetch(self, index: Any, bound: Bound) -> Tensor | None:
         """The stored dual variables of a batch; ``None`` if they cannot be had by this process alone."""

@@ -121,6 +121,7 @@ def _watch_implication(
         f"{part.operands[1].text} has {'' if gained else 'not '}gained ({percent(consequent[0])} at the start, "
         f"{percent(consequent[1])} now)"
     )
+    facts += _describe_evidence(window, part.path)
     still = f"the pull is still {after / before:.2g} times the one at the start, so something else works for it" if lasts else ""
     if share is not None and share >= DENIAL and not gained:
         facts = f"{percent(share)} of the rule's pull makes {facts}"
@@ -143,10 +144,19 @@ def _watch_implication(
     finding = judge_implication(peak, part, part.counted)
     if finding is None:
         return
+    message = f"at its peak and now: {finding.sentence}{_describe_evidence(window, part.path)}"
     if finding.kind == SWITCHED_OFF and (share is None or share >= HALF or labelled):
-        yield make_alarm(SWITCHED_OFF, rule.name, part.path, f"at its peak and now: {finding.sentence}")
+        yield make_alarm(SWITCHED_OFF, rule.name, part.path, message)
     elif finding.kind == BOTH_WAYS and (share is None or share >= SELDOM):
-        yield make_alarm(BOTH_WAYS, rule.name, part.path, f"at its peak and now: {finding.sentence}", INFO)
+        yield make_alarm(BOTH_WAYS, rule.name, part.path, message, INFO)
+
+
+def _describe_evidence(window: Window, path: str) -> str:
+    """How much of an antecedent the loss takes for evidence; nothing, for a method that does not say."""
+    if ("evidence", path) not in window.latest:
+        return ""
+    share = float(window.latest["evidence", path])
+    return f"; {percent(share)} of the antecedent is taken for evidence, which a rule does not teach"
 
 
 def _works_against(window: Window, path: str) -> float:
@@ -193,6 +203,8 @@ def _watch_weights(rule: RuleReport, part: ConnectiveReport, logic: LogicLoss, w
         )
         yield make_alarm(FROZEN, rule.name, part.path, message, WARNING if getattr(logic.method, "step", 1.0) else INFO)
     elif (heaviest.weight or 0.0) > EVERY and (rule.violated or 0.0) > NEVER:
+        if ("evidence", part.path) in window.latest and heaviest is part.operands[-1]:
+            return  # an implication that rests: where its antecedent is believed, teaching the consequent alone is what it is for
         message = (
             f"violated on {percent(rule.violated)} of the samples, while the branch {heaviest.text} has a mean weight of "
             f"{heaviest.weight:.3f}: the other branches get no gradient"

@@ -20,6 +20,8 @@ from dualogic.normalize.depth import check_depth
 
 TIMEOUT = 3.0
 GROUND_LIMIT = 100_000
+COPIES_LIMIT = 2_000
+"""Of the places of a formula that is mostly copies of its parts."""
 
 
 def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float = TIMEOUT) -> list[Finding]:
@@ -73,8 +75,11 @@ def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, floa
     from dualogic.lint.world import World
 
     size = ground_size(rules)
-    if size > GROUND_LIMIT:
-        message = f"nothing was checked: written out, the rules have {format_count(size)} parts, more than {GROUND_LIMIT:,}"
+    copies = _copies(walk(*rules.values()))
+    if copies or size > GROUND_LIMIT:
+        written = format_count(copies or size)
+        limit = GROUND_LIMIT if not copies or copies > GROUND_LIMIT else COPIES_LIMIT
+        message = f"nothing was checked: written out, the rules have {written} parts, more than {limit:,}"
         return [found("unknown", tuple(rules), message)]
     world = World(rules.values(), ranges)
     findings = LogicCheck(rules, world, Prover(world, timeout)).run()
@@ -104,21 +109,24 @@ def ground_size(rules: Mapping[str, Formula]) -> int:
     """
     leaves = (*SYMBOLS, Number, Constant)
     nodes = walk(*rules.values())
-    copies = _copies(nodes)
-    if copies > GROUND_LIMIT:
-        return copies
     parts = [node for node in nodes if hasattr(node, "shape") and not isinstance(node, leaves)]
     classes = sum(node.size * math.prod(max_shape(node.shape)) for node in nodes if isinstance(node, Categorical))
     return classes + sum(math.prod(max_shape(node.shape)) for node in parts)
 
 
 def _copies(nodes: list[Node]) -> int:
-    """The most parts that a term has where those that it shares are written out, as the solver does with sums."""
+    """0, or the most parts that a term has, or a formula that is mostly copies of its parts, if what they share is written out.
+
+    The solver does so with sums, and each place of a rule that should be able to hold is asked about.
+    """
     sizes: dict[int, int] = {}
     for node in nodes:
-        if not isinstance(node, Formula):
-            sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children(node))
-    return max(sizes.values(), default=0)
+        same = [child for child in children(node) if isinstance(child, Formula) is isinstance(node, Formula)]
+        sizes[id(node)] = 1 + sum(sizes[id(child)] for child in same)
+    formulas = [node for node in nodes if isinstance(node, Formula)]
+    most = max((sizes[id(node)] for node in formulas), default=0)
+    terms = max((sizes[id(node)] for node in nodes if not isinstance(node, Formula)), default=0)
+    return max(terms if terms > GROUND_LIMIT else 0, most if most > max(COPIES_LIMIT, 10 * len(formulas)) else 0)
 
 
 def check_ranges(

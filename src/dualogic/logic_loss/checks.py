@@ -61,6 +61,12 @@ class CheckedModule(KeptModule):
             return None
         return self._table.check_index(index, batch, at_once, where)
 
+    def _teaches(self, bound: Bound, losses: Tensor) -> bool:
+        """Whether a gradient can reach a tensor; antecedents that are evidence are read, and get none."""
+        if not losses.requires_grad:
+            return False
+        return any(bound.tensors[name].requires_grad for name in self._program.plan.teachable)
+
     def _tell_untaught(self, bound: Bound) -> None:
         """Warn, once, that the rules teach nothing although some tensor could be taught."""
         self._run.told = True
@@ -70,8 +76,8 @@ class CheckedModule(KeptModule):
             rules = "; ".join(f"{name}: {shorten(str(formula))}" for name, formula in list(self.rules.items())[:3])
             warnings.warn(
                 f"no gradient flows from the rules ({rules}) into any tensor: {', '.join(map(repr, needy))} can be taught but is "
-                f"read as evidence only, as the antecedent of >> is by default in method='dual'. Check that the other tensors "
-                f"({', '.join(map(repr, rest)) or 'none'}) require a gradient and were not detached or made under no_grad; or "
+                f"read as evidence only, as the antecedent of dl.evidence(a) >> b and, with Dual(evidence=True), of every >>. "
+                f"Check that the other tensors ({', '.join(map(repr, rest)) or 'none'}) require a gradient and were not detached or made under no_grad; or "
                 f"let the rule teach its antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
                 ShortcutWarning,
                 stacklevel=6,

@@ -52,13 +52,24 @@ class ReadableModule(CheckedModule):
         with torch.no_grad(), self._run.lock:
             return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))  # type: ignore[arg-type]
 
-    def statistics(self) -> dict[str, dict[str, Tensor]]:
+    def statistics(self) -> dict[str, dict[str, Any]]:
         """Means over the latest batch (this process's part of it, and there the selected samples) for each rule: cost, loss and
         delta, on the device.
 
+        With ``method="dual"`` a rule that has implications also has ``"evidence"``: a mapping from their paths, as in
+        :meth:`weights`, to how much of the antecedent is taken for evidence. 1 means that the rule reads its antecedent and
+        teaches its consequent alone; 0 that either may give way. It starts at 1 and falls as the consequent is seen to be known
+        without the antecedent, unless ``evidence=`` or :func:`dualogic.evidence` says what it is.
+
         Waits for nothing.
+
+        Example:
+            >>> import dualogic as dl
+            >>> logic = dl.LogicLoss(dl.boolean("rain") >> dl.boolean("wet"))
+            >>> logic.statistics()["rule"]["evidence"]
+            {'rule': tensor(1.)}
         """
-        found: dict[str, dict[str, Tensor]] = {}
+        found: dict[str, dict[str, Any]] = {}
         selected = self._run.selected
         columns = {
             key: (value.mean(0) if selected is None else value.sum(0) / selected.sum()).unbind()
@@ -67,6 +78,11 @@ class ReadableModule(CheckedModule):
         columns["delta"] = self.delta.unbind()
         for position, name in enumerate(self.rules):
             found[name] = {key: values[position] for key, values in columns.items()}
+        for path, share in self._program.evidence(self._state).items():
+            name = path
+            while name not in found:
+                name = name.rpartition("/")[0]
+            found[name].setdefault("evidence", {})[path] = share.clone()
         return found
 
     def memory(self) -> Memory:

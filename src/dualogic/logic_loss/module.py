@@ -42,7 +42,7 @@ class LogicLoss(SteppingModule, ReadableModule):
         num_samples: the number of training samples, each with dual variables of its own; ``forward`` then needs their
             indices. ``None`` keeps one row for all.
         method: a name or an object from ``dl.methods``.
-        weight: a factor for all rules, or a mapping from rule names to factors. A factor of 2 doubles a rule's share in that mean.
+        weight: a factor for all rules, or a mapping from rule names to factors; 2 doubles a rule's share in that mean.
         update: ``"forward"``, or ``"manual"`` to update only when :meth:`step` is called.
         reduction: over samples: ``"mean"``, ``"sum"`` or ``"none"``.
         dtype: of the stored dual variables: ``torch.float32``, or ``torch.bfloat16`` for half the memory (rounded
@@ -167,7 +167,7 @@ class LogicLoss(SteppingModule, ReadableModule):
         with autocast_off(bound.device):
             updating = learning and not self._run.frozen and batch > 0
             losses, costs = self._evaluate(self._program.evaluate(bound), index, optimal, updating, at_once, selection)
-        if updating and not losses.requires_grad and not self._run.told and not torch.compiler.is_compiling():
+        if updating and not self._run.told and not torch.compiler.is_compiling() and not self._teaches(bound, losses):
             self._tell_untaught(bound)
         if self.update == "manual" and learning and not updating and not self._run.frozen:
             self._run.pending = (None, self._state)  # an empty batch has an empty update

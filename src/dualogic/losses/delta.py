@@ -88,7 +88,7 @@ def exact_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tens
 
 
 def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
-    """A running ``(sum(mu) / sum(sqrt(mu)))^2``: the cost that is typical where the rule is violated, however few such samples are.
+    """A running ``(sum(mu) / sum(sqrt(mu)))^2``: the cost that is typical where the rule is violated, by however few.
 
     Where costs fall the rule pulls harder, down to the floor; where they stay, because labels or other rules say otherwise, it
     gives way. The unit is that of the cost. A batch counts by how many of its samples violate the rule, ``n = sum(sqrt(mu))^2 /

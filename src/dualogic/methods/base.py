@@ -87,6 +87,10 @@ class Program(abc.ABC):
         """The weights of each connective by path, ``(batch, ..., k)``."""
         return {}
 
+    def evidence(self, state: State) -> dict[str, Tensor]:
+        """How much of the antecedent of each implication is evidence, 0 to 1, by path; of implications that rest alone."""
+        return {}
+
 
 @dataclasses.dataclass(frozen=True)
 class Method(abc.ABC):

@@ -232,6 +232,15 @@ class DualProgram(DistributionalProgram):
                 start += len(level.paths)
         return found
 
+    def evidence(self, state: State) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        shares = self._shares(state)
+        for level in self.leaning:
+            share = shares[level.number]
+            values = share if isinstance(share, Tensor) else state["delta"].new_tensor(share).expand(len(level.paths))
+            found.update(zip(level.paths, values.unbind()))
+        return found
+
     def _mixture(self, rows: Tensor, state: State, values: Any, remember: bool = False) -> Mixture:
         shares = self._shares(state) if self.leaning else None
         return Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares)

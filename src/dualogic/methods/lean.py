@@ -11,7 +11,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from dualogic.compile.implication import deny, divide, first_odds, log_odds, possible_sides
+from dualogic.compile.implication import deny, divide, join_odds, log_odds, possible_sides
 from dualogic.compile.tree import Level
 from dualogic.duals.rules import UpdateRule
 
@@ -19,8 +19,8 @@ RATE = 0.005
 """Of a running mean: about the latest two hundred steps count."""
 LEAST = 0.2
 """Below this a consequent is not believed often enough to tell anything."""
-CLOSED, OPEN = 0.058, 0.066
-"""How often a consequent must be believed without its antecedent, for it to be all of the antecedent that is evidence, or none."""
+CLOSED, OPEN = 0.06, 0.08
+"""How often a consequent is believed without its antecedent, when all of the antecedent is evidence, and when none is."""
 DEAREST = 20.0
 """Costs above this move weights no further."""
 
@@ -30,7 +30,8 @@ class Leaning:
     """What happened at one level of implications; shapes are ``(batch, *lanes, *axes)``.
 
     Attributes:
-        costs: of the two ways to meet it: denying the antecedent, and the consequent; ``(batch, 2, ...)``.
+        values: the costs of antecedent and consequent, ``(batch, 2, ...)``.
+        both_odds: of the beliefs in them, likewise.
         odds: what beliefs say about the weight on the consequent.
         weight: on the consequent.
         stored: the columns, ``(batch, 2, ...)``.
@@ -38,7 +39,8 @@ class Leaning:
         extent: as in :class:`~dualogic.methods.mixture.Joined`.
     """
 
-    costs: Tensor
+    values: Tensor
+    both_odds: Tensor
     odds: Tensor
     weight: Tensor
     stored: Tensor
@@ -49,6 +51,12 @@ class Leaning:
     def result(self) -> Tensor:
         """Of the shape of the level's cost."""
         return self.weight
+
+    @property
+    def costs(self) -> Tensor:
+        """What the two ways to meet it cost: denying the antecedent, and the consequent; ``(batch, 2, ...)``."""
+        denied = torch.nn.functional.softplus(self.both_odds[:, 0])  # -log(1 - p)
+        return torch.stack([denied, self.values[:, 1]], 1).clamp_max(DEAREST)
 
 
 def lean(
@@ -74,36 +82,37 @@ def lean(
         remember: whether a step follows.
     """
     antecedent, consequent = values.unbind(1) if mask is None else possible_sides(values, mask)
-    premise, missing = antecedent.detach(), consequent.detach()
-    odds = first_odds(premise, missing, share, level.logarithmic)
+    both = values.detach() if mask is None else torch.stack([antecedent.detach(), consequent.detach()], 1)
+    both_odds = log_odds(both, level.logarithmic)
+    odds = join_odds(both_odds[:, 0], both_odds[:, 1], share)
     weight = rule.lean(odds, columns[:, 1])
     cost = divide(antecedent, consequent, weight, share, level.logarithmic)
     if mask is not None:
         cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
     if not remember:
         return cost, None
-    believed = log_odds(premise, level.logarithmic)
-    first = torch.nn.functional.softplus(believed)  # -log(1 - p)
-    costs = torch.stack([first, missing], 1).clamp_max(DEAREST)
-    certain = torch.sigmoid(believed), torch.sigmoid(log_odds(missing, level.logarithmic))
-    return cost, Leaning(costs, odds, weight, columns, certain, extent)
+    believed, known = torch.sigmoid(both_odds).unbind(1)
+    return cost, Leaning(both, both_odds, odds, weight, columns, (believed, known), extent)
 
 
-def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor, exists: Tensor | None, share: float) -> Tensor:
+def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor | None, exists: Tensor | None, share: float) -> Tensor:
     """The moves of the two columns of a level, ``(batch, 2, ...)``.
 
     Args:
         level: of the operation ``">>"``.
         seen: from :func:`lean`.
         rule: how weights move.
-        slope: the step size times that of the loss, ``(batch, *lanes, *axes)``.
+        slope: the step size times that of the loss, ``(batch, *lanes, *axes)``; ``None`` to learn nothing.
         exists: where the implication is about something, of the same shape; ``None`` for everywhere.
         share: of the weight, divided equally after the step.
     """
-    learned = seen.stored[:, 1]
-    move = rule.lean_move(seen.odds, learned, seen.weight, slope * (seen.costs[:, 0] - seen.costs[:, 1]), share)
     latest = seen.odds - seen.stored[:, 0]
-    both = torch.stack([latest, move.expand_as(latest)], 1)
+    if slope is None:
+        both = torch.stack([latest, torch.zeros_like(latest)], 1)
+    else:
+        denied, missing = seen.costs.unbind(1)
+        move = rule.lean_move(seen.odds, seen.stored[:, 1], seen.weight, slope * (denied - missing), share)
+        both = torch.stack([latest, move.expand_as(latest)], 1)
     if exists is not None:
         both = torch.where(exists.unsqueeze(1), both, 0.0)
     if level.shared:
@@ -114,12 +123,12 @@ def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor, exists
 def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
     """What a batch tells about who knows: four means over each sample's entries, for each implication, ``(batch, 4, lanes)``.
 
-    They are the belief that the antecedent is false, that times the firm belief in the consequent, and the same two where it is true.
+    They are the belief that the antecedent is false, that times the firm belief in the consequent, and the same two where it is
+    true.
     """
     p, q = seen.beliefs
     firm = (2.0 * q - 1.0).clamp_min(0.0)
-    denied = (1.0 - p).square().square()  # where the antecedent is doubted, the consequent may be right for its sake
-    known = torch.stack([denied, denied * firm, p, p * firm], 1)
+    known = torch.stack([1.0 - p, (1.0 - p) * firm, p, p * firm], 1)
     if exists is not None:
         known = known * exists.unsqueeze(1)
     axes = tuple(range(2 + level.lanes, known.dim()))

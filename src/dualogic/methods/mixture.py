@@ -212,7 +212,8 @@ def _descend(
     seen = mixture.joined[level.number]  # type: ignore[index]
     if isinstance(seen, Leaning):
         exists = slope != 0 if manner.masked else None
-        moves[level.number] = lean_on(level, seen, mixture.rule, slope * manner.lean, exists, manner.share)
+        paced = slope * manner.lean if manner.lean else None
+        moves[level.number] = lean_on(level, seen, mixture.rule, paced, exists, manner.share)
         if level.share is None:
             notes[level.number] = note(level, seen, exists)
     elif not level.uniform:
@@ -242,7 +243,7 @@ def _pass_down(slope: Tensor, seen: Joined | Leaning, local: bool) -> Tensor:
     """The slope at each operand ``(batch, k, ...)``; 0 at those that do not exist."""
     slope = slope.unsqueeze(1)
     if isinstance(seen, Leaning):
-        shape = torch.broadcast_shapes(slope.shape, seen.costs.shape)
+        shape = torch.broadcast_shapes(slope.shape, seen.values.shape)
         return (slope if local else slope * torch.stack([1.0 - seen.weight, seen.weight], 1)).expand(shape)
     if not local:
         return slope * seen.passed

@@ -40,8 +40,8 @@ def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False
     Args:
         formula: any formula.
         evidence: the share of evidence of every antecedent that is not marked itself. Only an implication that is to hold has
-            one: to make ``~(a >> b)`` hold, ``a`` has to hold too, and is left alone. ``None``, for implications that rest, leaves
-            it to be found out.
+            one: to make ``~(a >> b)`` hold, ``a`` has to hold too, and is left alone. ``None``, for implications that rest,
+            leaves it to be found out.
         resting: keep implications that are to hold, and both directions of an ``Iff``, as
             :class:`~dualogic.formula.connective.Resting`, which has another cost.
 
