@@ -25,6 +25,8 @@ from dualogic.methods.lean import advance_known, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, steps
 
 FOUND = "found"
+SMALLEST = 1e-20
+"""A step that moves nothing, and is not 0."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,7 +258,11 @@ class DualProgram(DistributionalProgram):
         if not self.width:
             return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device), None
         slope = self.slope(costs, state["delta"])
-        moves, noted = steps(self.plan, mixture, self._step(state) * slope, self.manner)
+        size = self._step(state)
+        if self.plan.masked and self.leaning:
+            # Padding is told by a slope of 0, also where nothing is to be learned.
+            size = size.clamp_min(SMALLEST) if isinstance(size, Tensor) else max(size, SMALLEST)
+        moves, noted = steps(self.plan, mixture, size * slope, self.manner)
         if self.plan.masked and not self.shared:
             # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0; but what it
             # learned when it did exist, under another mask, is kept.
