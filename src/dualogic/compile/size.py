@@ -1,7 +1,7 @@
 """How large the plan of a formula would be, found on the graph of its shared parts before anything is built.
 
-A plan is a tree: each place where a connective stands has weights of its own, so a part that is used twice is there twice. ``Iff``
-and ``Xor`` use each of their sides twice, and nested ones double at every step.
+A plan is a tree: each place where a connective stands has weights of its own, so a part that is used twice is there twice.
+``Iff`` and ``Xor`` use each of their sides twice, and nested ones double at every step.
 """
 
 from __future__ import annotations
@@ -97,11 +97,11 @@ def check_size(rules: Iterable[tuple[str, Formula]], normal: Mapping[str, Formul
         copied = max(size.places, size.levels) > COPIES * size.parts
         if copied and (size.places > PLACES or size.levels > LEVELS):
             raise SizeError(
-                f"rule {name!r} has {size.parts:,} parts, but written out {format_count(size.places)} places with weights or atoms, in "
-                f"{format_count(size.levels)} operations (at most {PLACES:,} and {LEVELS:,}): {formula.brief()}. Each Iff or Xor needs both of "
-                f"its sides twice, and so does whatever uses a part several times, so that nesting them doubles at every step. "
-                f"Give an inner part a Boolean of its own, c = dl.boolean('c'), which the network says too, with the rule "
-                f"dl.Iff(c, inner), and use c in its place; or count, as in a sum of numbers that is 0 or 1"
+                f"rule {name!r} has {size.parts:,} parts, but written out {format_count(size.places)} places with weights or "
+                f"atoms, in {format_count(size.levels)} operations (at most {PLACES:,} and {LEVELS:,}): {formula.brief()}. Each "
+                f"Iff or Xor needs both of its sides twice, and so does whatever uses a part several times, so that nesting them "
+                f"doubles at every step. Give an inner part a Boolean of its own, c = dl.boolean('c'), which the network says "
+                f"too, with the rule dl.Iff(c, inner), and use c in its place; or count, as in a sum of numbers that is 0 or 1"
             )
 
 

@@ -20,6 +20,6 @@ def check_depth(formula: Formula) -> None:
         depths[id(node)] = below + isinstance(node, Formula)
     if depths[id(formula)] > MOST:
         raise SizeError(
-            f"a formula can be nested {MOST} deep, and this one is {depths[id(formula)]:,} deep: {formula.brief()}. Write a chain "
-            f"of one connective without levels, as in a & b & c, or state its parts as rules of their own"
+            f"a formula can be nested {MOST} deep, and this one is {depths[id(formula)]:,} deep: {formula.brief()}. Write a "
+            f"chain of one connective without levels, as in a & b & c, or state its parts as rules of their own"
         )
