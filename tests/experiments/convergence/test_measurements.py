@@ -61,7 +61,7 @@ def test_only_the_exact_rule_settles_at_a_stationary_point():
 def test_a_visit_is_a_step_of_the_library(name, operation):
     x, y, z = var("x"), var("y"), var("z")
     rule = (x <= 0) & (y <= 0) & (z <= 0) if operation == "&" else (x <= 0) | (y <= 0) | (z <= 0)
-    logic = LogicLoss(rule, 1, methods.Dual(step=0.3, rule=name, local=False, floor=1.0, ceiling=1.0), dtype=torch.float64)
+    logic = LogicLoss(rule, 1, methods.Dual(step=0.3, rule=name, local=False, first="equal", ceiling=1.0), dtype=torch.float64)
     costs = torch.tensor([[0.2, 1.5, 0.7]], dtype=torch.float64)
     columns = torch.zeros_like(costs)
     step = torch.full((1, 1), 0.3, dtype=torch.float64)
