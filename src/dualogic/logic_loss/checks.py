@@ -77,8 +77,9 @@ class CheckedModule(KeptModule):
             warnings.warn(
                 f"no gradient flows from the rules ({rules}) into any tensor: {', '.join(map(repr, needy))} can be taught but is "
                 f"read as evidence only, as the antecedent of dl.evidence(a) >> b and, with Dual(evidence=True), of every >>. "
-                f"Check that the other tensors ({', '.join(map(repr, rest)) or 'none'}) require a gradient and were not detached or made under no_grad; or "
-                f"let the rule teach its antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
+                f"Check that the other tensors ({', '.join(map(repr, rest)) or 'none'}) require a "
+                f"gradient and were not detached or made under no_grad; or let the rule teach its "
+                f"antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
                 ShortcutWarning,
                 stacklevel=6,
             )
