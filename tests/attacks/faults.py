@@ -52,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         "an empty or costs nothing",
-        "compile/evaluate.py",
+        "compile/extreme.py",
         'neutral = 0.0 if level.operation == "&" else torch.inf',
         "neutral = 0.0",
         FORMULAS,
@@ -61,8 +61,8 @@ MUTANTS = (
     Mutant(
         "a negated comparison keeps its margin",
         "normalize/nnf.py",
-        "node.left, node.right, 0.0)",
-        "node.left, node.right, node.margin)",
+        "Comparison(NEGATED[node.operation], node.left, node.right, 0.0)",
+        "Comparison(NEGATED[node.operation], node.left, node.right, node.margin)",
         FORMULAS,
     ),
     Mutant(
@@ -85,6 +85,13 @@ MUTANTS = (
         "if grows and not (isinstance(last, Junction) and last.operation == operation):",
         "if False:",
         "tests/formula/test_identity.py -k ten_thousand",
+    ),
+    Mutant(
+        "nested equivalences are built",
+        "compile/plan.py",
+        "check_size(rules, formulas)",
+        "pass",
+        "tests/compile/test_size.py -k refused_before",
     ),
     # Losses and duals
     Mutant(
@@ -132,8 +139,8 @@ MUTANTS = (
     Mutant(
         "a pending update survives a load",
         "checkpoint.py",
-        "error_msgs):\n            self._run.pending = None",
-        "error_msgs):\n            pass",
+        "copy_saved(value, state_dict[prefix + name])\n            self._run.pending = None",
+        "copy_saved(value, state_dict[prefix + name])",
         "tests/logic_loss",
     ),
     Mutant(
@@ -154,8 +161,8 @@ MUTANTS = (
     Mutant(
         "a scalar's gradient is flattened",
         "diagnosis/pull.py",
-        "return value.flatten(1).sum(1) if value.dim() > 1 else value",
-        "return value.flatten(1).sum(1)",
+        "each.reshape(len(each), -1).sum(1)",
+        "each.flatten(1).sum(1)",
         "tests/diagnosis/test_monitor.py -k scalar",
     ),
     # Experiments

@@ -1,12 +1,14 @@
 """The attacks, as far as they are cheap; ``make attack`` makes them at length."""
 
 import random
+from pathlib import Path
 
 import pytest
 
 import dualogic as dl
 from attacks import formulas, rule_files
 from attacks.evaluator import BOOLEANS, CLASSES, MASKS, VARIABLES, build, draw_formula
+from attacks.faults import MUTANTS
 
 WORDS = """
 & | ~ >> Iff Xor ExactlyOne AtMost level evidence .all( .any( where= isin margin= != == < >= abs( ** @ .sum() .max() .min()
@@ -50,6 +52,12 @@ def test_mutated_rule_files_are_read_or_refused_with_a_place(tmp_path):
         refused += error is not None
         assert error is None or str(error).startswith(f"{file}, line {error.line}, column {error.column}: ")
     assert 20 <= refused <= 95
+
+
+def test_every_fault_can_be_made():
+    source = Path(dl.__file__).parent
+    found = {mutant.name: (source / mutant.file).read_text(encoding="utf-8").count(mutant.old) for mutant in MUTANTS}
+    assert {name: count for name, count in found.items() if count != 1} == {}
 
 
 def refusal(file):

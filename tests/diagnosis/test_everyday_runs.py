@@ -1,6 +1,7 @@
 """Rules of a small business, taught to networks that are really trained: applied too widely, wrong, or as meant."""
 
 import functools
+import re
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch.nn import functional
 
 import dualogic as dl
 from dualogic.diagnosis import alarm, verdict
+from dualogic.experiments.everyday.attributes import run as run_attributes
 
 POOL, EPOCHS, EVERY = 1000, 30, 5
 rate, default, rich = dl.var("rate"), dl.boolean("default"), dl.boolean("rich")
@@ -81,7 +83,7 @@ def test_a_rate_that_rose_for_everyone_is_named_by_all_three():
         assert found == [("defaulters", severity)]
 
 
-@pytest.mark.parametrize("method", ["hard", "lukasiewicz"])
+@pytest.mark.parametrize("method", ["dual", "hard", "lukasiewicz"])
 def test_a_rate_that_rose_for_defaulters_alone_is_not(method):
     with_labels, without, monitors = train(method)
     for found in (with_labels, without, with_labels.compare(train(None)[0]), without.compare(train(None)[1])):
@@ -97,8 +99,38 @@ def test_a_network_without_the_rule_is_accused_of_nothing():
     assert not {verdict.TOO_WIDE, verdict.CONTRADICTED} & set(kinds(with_labels.rules["defaulters"].findings))
 
 
-def test_a_wrong_rule_is_named_and_the_right_ones_are_not():
-    with_labels, _, monitors = train("lukasiewicz", "wrong")
+@pytest.mark.parametrize("method", ["dual", "lukasiewicz"])
+def test_a_wrong_rule_is_named_and_the_right_ones_are_not(method):
+    with_labels, _, monitors = train(method, "wrong")
     assert [name for name, rule in with_labels.rules.items() if verdict.CONTRADICTED in kinds(rule.findings)] == ["wrong"]
     for monitor in monitors:
         assert [found.rule for found in monitor.findings if found.kind == alarm.CONTRADICTED] == ["wrong"]
+
+
+def test_the_default_raises_no_alarm_and_its_delta_tells_a_wrong_rule():
+    for monitor in train("dual")[2]:
+        assert monitor.findings == ()
+    for monitor in train("dual", "wrong")[2]:
+        assert kinds(monitor.findings) == [alarm.CONTRADICTED]
+        delta = dict(zip(WRONG, monitor.logic.delta.tolist()))
+        assert delta["wrong"] > 2 * max(delta["defaulters"], delta["floor"])
+        assert re.search(r"its delta is 2\.\d+, and 0\.[78]\d* in the median", monitor.findings[0].message)
+
+
+def test_six_wrong_rules_among_sixty_are_named_and_their_deltas_are_the_largest():
+    kept = []
+
+    def make_loss(rules, count):
+        kept.append(dl.LogicLoss(rules, num_samples=count))
+        kept.append(dl.Monitor(kept[0], EVERY, warn=False))
+        return kept[0]
+
+    torch.manual_seed(0)
+    run_attributes(make_loss, seed=0, wrong=6)
+    logic, monitor = kept
+    wrong = {str(number) for number in range(54, 60)}
+    named = {found.rule for found in monitor.findings if found.kind == alarm.CONTRADICTED}
+    assert wrong <= named
+    assert len(named - wrong) <= 2  # a right one whose consequent was not learned
+    assert not {alarm.TOO_WIDE, alarm.SWITCHED_OFF} & set(kinds(monitor.findings))
+    assert logic.delta[54:].min() > 1.2 * logic.delta[:54].max()

@@ -99,10 +99,9 @@ def check_size(rules: Iterable[tuple[str, Formula]], normal: Mapping[str, Formul
             raise SizeError(
                 f"rule {name!r} has {size.parts:,} parts, but written out {format_count(size.places)} places with weights or "
                 f"atoms, in {format_count(size.levels)} operations (at most {PLACES:,} and {LEVELS:,}): {formula.brief()}. Each "
-                f"Iff or Xor needs both of its sides twice, and so does whatever uses a part several times, so "
-                f"that nesting them doubles at every step. "
-                f"Give an inner part a Boolean of its own, c = dl.boolean('c'), which the network says too, with the rule "
-                f"dl.Iff(c, inner), and use c in its place; or count, as in a sum of numbers that is 0 or 1"
+                f"Iff or Xor needs both of its sides twice, and so does whatever uses a part several times, so that nesting them "
+                f"doubles at every step. Give an inner part a Boolean of its own, c = dl.boolean('c'), which the network says "
+                f"too, with the rule dl.Iff(c, inner), and use c in its place; or count, as in a sum of numbers that is 0 or 1"
             )
 
 

@@ -115,7 +115,7 @@ def ground_size(rules: Mapping[str, Formula]) -> int:
 
 
 def _copies(nodes: list[Node]) -> int:
-    """0, or the most parts that a term has, or a formula that is mostly copies of its parts, if what they share is written out.
+    """The most parts of a term, or of a formula that is mostly copies, where what they share is written out; 0 if it is few.
 
     The solver does so with sums, and each place of a rule that should be able to hold is asked about.
     """

@@ -76,10 +76,10 @@ class CheckedModule(KeptModule):
             rules = "; ".join(f"{name}: {shorten(str(formula))}" for name, formula in list(self.rules.items())[:3])
             warnings.warn(
                 f"no gradient flows from the rules ({rules}) into any tensor: {', '.join(map(repr, needy))} can be taught but is "
-                f"read as evidence only, as the antecedent of dl.evidence(a) >> b and, with Dual(evidence=True), of every >>. "
-                f"Check that the other tensors ({', '.join(map(repr, rest)) or 'none'}) require a "
-                f"gradient and were not detached or made under no_grad; or let the rule teach its "
-                f"antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
+                f"read as evidence only, as the antecedent of dl.evidence(a) >> b is, and with Dual(evidence=True) that of every "
+                f">>. Check that the other tensors "
+                f"({', '.join(map(repr, rest)) or 'none'}) require a gradient and were not detached or made under no_grad; or "
+                f"let the rule teach its antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
                 ShortcutWarning,
                 stacklevel=6,
             )

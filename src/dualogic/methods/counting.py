@@ -96,6 +96,7 @@ class Binder:
         self.names = tuple(rules)
         nodes = walk(*rules.values())
         self.symbols = collect_symbols(nodes)
+        self.teachable = frozenset(self.symbols)  # nothing is evidence: markers are refused
         self._lengths = required_lengths(nodes)
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
