@@ -13,6 +13,9 @@ RULES = {
     "any in all": (Z <= 0).any(-1).all(where=VALID),
     "all in any in all": ((Z <= 0).all(-1) | (X <= 0)).all(where=VALID),
     "masks in masks": ((Z <= 0).all(-1, where=INNER) | (X <= 0)).all(where=VALID),
+    "implication in all": ((Y <= 0.7) >> (X <= 0)).all(where=VALID),
+    "implication in and in any": (((Y <= 0.7) >> (X <= 0)) & (Z <= 0).any(-1)).any(where=VALID),
+    "implied alternatives in all": ((Y <= 0.7) >> ((X <= 0) | (Y <= 0))).all(where=VALID),
     "beside another": ((X <= 0) | (Y <= 0)).all(where=VALID) & (X[0] <= 1),
 }
 METHODS = {
@@ -21,6 +24,7 @@ METHODS = {
     "exponentiated": dl.methods.Dual(rule="exponentiated"),
     "projected": dl.methods.Dual(rule="projected"),
     "forgetting": dl.methods.Dual(forget=0.25),
+    "learned implications": dl.methods.Dual(imply_step=0.3, evidence=False),
     "sharing": dl.methods.Dual(share=0.25),
     "sharing, projected": dl.methods.Dual(rule="projected", share=0.25),
     "paper": dl.methods.Dual.paper(),
