@@ -231,11 +231,12 @@ def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr): 
 def scale_after(cost, count, old, floor, ceiling, RULE: tl.constexpr, TINY: tl.constexpr):  # type: ignore[no-untyped-def]
     """The scale that follows from a rule's costs, which are 0 where they do not count, and from how many do; for kernels."""
     if RULE == "violations":
-        first = tl.sum(cost)
-        second = tl.sum(cost * cost)
-        number = first * first / tl.maximum(second, TINY)
+        total = tl.sum(cost)
+        root = total / tl.maximum(tl.sum(tl.sqrt(cost)), TINY)
+        typical = root * root
+        number = total / tl.maximum(typical, TINY)
         # 100 is RUNNING in losses.delta; a kernel sees no globals.
-        new = old + (second / tl.maximum(first, TINY) - old) * (number / (number + 100.0))
+        new = old + (typical - old) * (number / (number + 100.0))
         new = tl.minimum(tl.maximum(new, floor), ceiling)
     else:
         if RULE == "square":
