@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dualogic as dl
-from dualogic.compile.implication import IMPOSSIBLE, deny, divide, excess, first_odds, log_odds, possible_sides
+from dualogic.compile.implication import IMPOSSIBLE, deny, divide, excess, join_odds, log_odds, possible_sides
 
 belief = st.one_of(st.floats(0.001, 0.999), st.sampled_from([0.0, 1.0]))
 weight = st.floats(0, 1)
@@ -174,7 +174,7 @@ def test_first_odds_are_those_of_the_antecedent_and_half_of_those_of_a_known_con
     for logarithmic in MODES:
         antecedent, consequent = (cost_of([value], logarithmic) for value in (p, q))
         assert log_odds(antecedent, logarithmic).item() == pytest.approx(odds[0], abs=1e-9)
-        found = first_odds(antecedent, consequent, share, logarithmic).item()
+        found = join_odds(log_odds(antecedent, logarithmic), log_odds(consequent, logarithmic), share).item()
         assert found == pytest.approx(odds[0] + 0.5 * (1 - share) * odds[1], abs=1e-9)
 
 

@@ -107,20 +107,14 @@ def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:
     return (_denial(cost) - cost).clamp(-CLOSEST, CLOSEST)
 
 
-def first_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
+def join_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float) -> Tensor:
     """The log-odds of the weight on ``Q`` before anything is learned: those of ``P``, and half of those of ``Q`` if it is known.
 
     Args:
-        antecedent: the cost ``S(P)``.
-        consequent: the cost ``S(Q)``.
+        antecedent: the log-odds of the belief in ``P``.
+        consequent: those of the belief in ``Q``.
         share: how much of ``P`` is evidence: at 1 what is believed about ``Q`` tells nothing.
-        logarithmic: costs are ``-log p``.
     """
-    return join_odds(log_odds(antecedent, logarithmic), log_odds(consequent, logarithmic), share)
-
-
-def join_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float) -> Tensor:
-    """:func:`first_odds` from the log-odds of the two beliefs."""
     if isinstance(share, float):
         return antecedent if share == 1.0 else torch.add(antecedent, consequent, alpha=HALF * (1.0 - share))
     return torch.addcmul(antecedent, 1.0 - share, consequent, value=HALF)

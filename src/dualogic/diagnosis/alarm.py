@@ -54,7 +54,7 @@ ADVICE = {
         "or a smaller weight=, because delta multiplies the rule's gradient by about 1/delta"
     ),
 }
-"""What to try, from the measurements in docs/soft-rules.md, results/study and the notes on the paper."""
+"""What to try, from the measurements in docs/soft-rules.md and results/study."""
 
 
 @dataclasses.dataclass(frozen=True)
