@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 
-.PHONY: demo test browser lint docs format clean attack mutants
+.PHONY: demo test test-paper browser lint docs format clean attack mutants
 
 # torch comes first and alone, so that nothing else can ask for a larger build of it. The demo does not wait for what only
 # developers need.
@@ -15,15 +15,19 @@ $(DEMO): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo,lint,rules]'
 	touch $(DEMO)
 
-$(READY): $(DEMO)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+$(READY): $(DEMO) paper/pyproject.toml
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]' --editable paper
 	touch $(READY)
 
 demo: $(DEMO)
 	$(BIN)/dualogic demo
 
+# The library's tests; those of the paper's reproduction are apart.
 test: $(READY)
 	$(BIN)/python -m pytest -n 2
+
+test-paper: $(READY)
+	cd paper && ../$(BIN)/python -m pytest -n 2
 
 # For the tests of the report, which are skipped without a Chromium; on Debian, as root.
 browser:

@@ -7,7 +7,7 @@ from unittest import mock
 
 import torch
 
-from dualogic import fused, fused_step
+from dualogic.kernels import fused, fused_step
 
 
 class Pointer:

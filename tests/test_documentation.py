@@ -13,7 +13,7 @@ import pytest
 import dualogic as dl
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "paper" / "docs").rglob("*.md")])
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<kind>\w*)[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
 )

@@ -63,7 +63,7 @@ def wheel(unpacked, tmp_path_factory):
 def test_the_source_archive_is_enough_to_work_with(unpacked):
     assert unpacked.name == f"dualogic-{dl.__version__}"
     names = {path.name for path in unpacked.iterdir()}
-    assert {"src", "tests", "docs", "examples", "results", "benchmarks", "mkdocs.yml", "constraints.txt"} <= names
+    assert {"src", "tests", "docs", "examples", "paper", "mkdocs.yml", "constraints.txt"} <= names
     assert {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "pyproject.toml", "PKG-INFO"} <= names
     assert package_files(unpacked / "src" / "dualogic") == without_caches(package_files(PACKAGE))
 
@@ -74,7 +74,7 @@ def test_archives_hold_no_data_or_leftovers(sdist, wheel):
     with zipfile.ZipFile(wheel) as archive:
         names += archive.namelist()
     leftovers = [name for name in names if re.search(r"\.(npz|npy|pt|pth|ckpt|pyc)$|/(\.venv|runs|site|carry)/", name)]
-    # The everyday problems bring three small tables, so that they run where nothing can be installed.
+    # The everyday problems of paper/ bring three small tables, so that they run where nothing can be installed.
     assert {Path(name).name for name in leftovers if "/everyday/data/" in name} == {"beliefs.npz", "digits.npz", "tumours.npz"}
     assert not [name for name in leftovers if "/everyday/data/" not in name]
 
@@ -84,7 +84,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         names = set(archive.namelist())
     own = {name for name in names if not name.startswith(f"dualogic-{dl.__version__}.dist-info/")}
     assert own == without_caches(package_files(PACKAGE))
-    assert {"dualogic/py.typed", "dualogic/formula/text/grammar.lark"} <= own
+    assert {"dualogic/py.typed", "dualogic/text/grammar.lark"} <= own
 
 
 def test_metadata(wheel):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dualogic.experiments.demo.table import to_markdown
+from dualogic.demo.table import to_markdown
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
@@ -23,21 +23,10 @@ def test_code_runs_as_it_stands():
 
 
 def test_the_demo_figures_are_those_measured():
-    results = json.loads((ROOT / "results" / "demo" / "results.json").read_text())
+    results = json.loads((ROOT / "paper" / "results" / "demo" / "results.json").read_text())
     block = re.search(r"<!-- demo -->\n(.*?)\n<!-- /demo -->", TEXT, flags=re.DOTALL)
     assert block is not None
     assert block.group(1) == to_markdown(results, "mixed")
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/everyday.md"])
-def test_the_everyday_figures_are_those_measured(page):
-    from dualogic.experiments.everyday.page import update_page
-    from dualogic.experiments.everyday.setting import METHODS
-    from dualogic.experiments.everyday.store import Store
-
-    runs = [run for run in Store(ROOT / "results" / "everyday").read() if run.seed < 8 and run.weight == 1]
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert update_page(text, [run for run in runs if run.method in METHODS]) == text
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)\)", TEXT))

@@ -22,10 +22,10 @@ from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or
 from dualogic.formula.shape import axis
 from dualogic.formula.symbol import categorical, mask, var
 from dualogic.formula.term import constant
-from dualogic.formula.text.parsing import parse
-from dualogic.formula.text.rule_set import RuleSet, load_rules, parse_rules
 from dualogic.lint import Finding, lint
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
+from dualogic.text.parsing import parse
+from dualogic.text.rule_set import RuleSet, load_rules, parse_rules
 
 if TYPE_CHECKING:
     from dualogic import data, metrics

@@ -15,6 +15,8 @@ import torch
 
 from dualogic.errors import DataError
 
+__all__ = ["check_regular", "read_bytes", "remove_leftovers", "write_whole"]
+
 STALE = 60 * 60
 """Seconds after which a part is taken for a leftover even if a process has the number of the one that wrote it."""
 _KINDS = (

@@ -15,7 +15,7 @@ from pathlib import Path
 from attacks.faults import MUTANTS, Mutant
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("src", "tests", "examples", "docs", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+PARTS = ("src", "tests", "paper", "examples", "docs", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 
 
 def make_copy(folder: Path) -> Path:
@@ -33,16 +33,23 @@ def make_copy(folder: Path) -> Path:
 
 def attempt(mutant: Mutant, copy: Path) -> str:
     """Make the fault, run the tests, and take it back; what became of the mutant."""
-    file = copy / "src" / "dualogic" / mutant.file
+    file = copy / mutant.file
     text = file.read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:
         return f"GONE: the text stands {text.count(mutant.old)} times in {mutant.file}"
     file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        selection = mutant.tests.split()
+        # The reproduction has tests of its own, with their own settings.
+        home = copy / "paper" if mutant.tests.startswith("paper/") else copy
+        selection = mutant.tests.replace("paper/tests/", "tests/").split()
         words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *selection]
-        environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(words, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=1800)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "paper" / "src")]),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        done = subprocess.run(words, cwd=home, env=environment, capture_output=True, text=True, check=False, timeout=1800)
     except subprocess.TimeoutExpired:
         return "killed (it never ended)"
     finally:

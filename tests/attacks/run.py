@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PAPER = HERE.parents[1] / "paper" / "tests" / "attacks"
 RULE_SETS = """
 import sys
 from dualogic.lint import gradient
@@ -23,7 +24,7 @@ print(dict(check_rule_sets(int(sys.argv[1]), int(sys.argv[2]))))
 
 def start(*words):
     """Run a program with the tests' folder on its path; what it printed last, or ``None`` if it failed."""
-    path = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(HERE.parent), str(PAPER.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "DUALOGIC_COMMIT": "attack"}
     done = subprocess.run([sys.executable, *map(str, words)], env=environment, stdout=subprocess.PIPE, text=True, check=False)
     return done.stdout.splitlines()[-1] if done.returncode == 0 and done.stdout else None
@@ -51,12 +52,12 @@ def main():
             print(f"lint: {options.rule_sets:,} rule sets: {said or 'a mismatch'}", flush=True)
         if options.kills:
             (folder / "kills").mkdir()
-            said = json.loads(start(HERE / "kills.py", folder / "kills", options.kills, options.seed) or "{}")
+            said = json.loads(start(PAPER / "kills.py", folder / "kills", options.kills, options.seed) or "{}")
             held &= said.get("same") == said.get("clean") == options.kills
             print(f"kills: {options.kills} runs: {said}", flush=True)
         if options.inputs:
             (folder / "hostile").mkdir()
-            said = json.loads(start(HERE / "hostile.py", folder / "hostile", options.inputs, options.seed) or "{}")
+            said = json.loads(start(PAPER / "hostile.py", folder / "hostile", options.inputs, options.seed) or "{}")
             held &= said.get("faults") == 0
             print(f"hostile inputs: {said}", flush=True)
     return 0 if held else 1

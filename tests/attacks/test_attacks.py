@@ -55,7 +55,7 @@ def test_mutated_rule_files_are_read_or_refused_with_a_place(tmp_path):
 
 
 def test_every_fault_can_be_made():
-    source = Path(dl.__file__).parent
+    source = Path(__file__).parents[2]
     found = {mutant.name: (source / mutant.file).read_text(encoding="utf-8").count(mutant.old) for mutant in MUTANTS}
     assert {name: count for name, count in found.items() if count != 1} == {}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dualogic as dl
 import strategies
 from dualogic.compile.plan import compile_rules
-from dualogic.fused_step import find_two_levels
+from dualogic.kernels.fused_step import find_two_levels
 from dualogic.methods import METHODS
 from plain import plain
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import dualogic as dl
-from dualogic.compile.circuit import Circuit
-from dualogic.compile.network import factor_out, from_sdd
-from dualogic.compile.sdd import Compiler
-from dualogic.compile.vocabulary import ABSENT
+from dualogic.circuits.circuit import Circuit
+from dualogic.circuits.network import factor_out, from_sdd
+from dualogic.circuits.sdd import Compiler
+from dualogic.circuits.vocabulary import ABSENT
 from dualogic.errors import FormulaTypeError, MissingExtraError, OptionError, ShapeError, SizeError
 from dualogic.methods.counting import _compile
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.metadata
 import os
 import pkgutil
 import sys
@@ -15,6 +16,8 @@ from dualogic.cli.extras import require
 from dualogic.errors import DualogicError
 
 DESCRIPTION = "Teach neural networks logical rules without letting them cheat."
+GROUP = "dualogic.commands"
+"""Entry points by which other packages add commands."""
 
 
 class Command(Protocol):
@@ -25,14 +28,19 @@ class Command(Protocol):
 
 
 def find_commands() -> dict[str, Callable[..., Command]]:
-    """The commands by name: the attribute ``COMMAND`` of each module of :mod:`dualogic.cli.commands`.
+    """The commands by name.
+
+    Those of this package are the attribute ``COMMAND`` of each module of :mod:`dualogic.cli.commands`. Other packages add
+    theirs by entry points of the group ``dualogic.commands``.
 
     Example:
         >>> "demo" in find_commands()
         True
     """
     names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
-    return {name: importlib.import_module(f"{commands.__name__}.{name}").COMMAND for name in names}
+    own = {name: importlib.import_module(f"{commands.__name__}.{name}").COMMAND for name in names}
+    added = {entry.name: entry.load() for entry in importlib.metadata.entry_points(group=GROUP) if entry.name not in own}
+    return dict(sorted({**own, **added}.items()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

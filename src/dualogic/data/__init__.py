@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dualogic.data.division import divide_by_class
 from dualogic.data.id_map import IdMap
 from dualogic.data.resumable import Resumable
 from dualogic.data.with_index import WithIndex
 
-__all__ = ["IdMap", "Resumable", "WithIndex"]
+__all__ = ["IdMap", "Resumable", "WithIndex", "divide_by_class"]

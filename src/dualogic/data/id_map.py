@@ -14,7 +14,7 @@ from dualogic.arguments import check_samples
 from dualogic.errors import OptionError, SampleIndexError, StateError
 
 if TYPE_CHECKING:
-    from dualogic.logic_loss import LogicLoss
+    from dualogic.loss import LogicLoss
 
 Id = str | int
 

@@ -6,16 +6,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from dualogic.arguments import check_rules
+from dualogic.diagnosis import verdict
 from dualogic.diagnosis.accumulator import Diagnosis
 from dualogic.diagnosis.alarm import Alarm
 from dualogic.diagnosis.comparison import Comparison
+from dualogic.diagnosis.events import Events
 from dualogic.diagnosis.monitor import Monitor
-from dualogic.diagnosis.report import ShortcutReport
+from dualogic.diagnosis.report import ConnectiveReport, RuleReport, ShortcutReport
+from dualogic.diagnosis.verdict import class_name, percent
 from dualogic.errors import SymbolError
 from dualogic.formula.connective import Formula
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
-__all__ = ["Alarm", "Comparison", "Diagnosis", "Monitor", "ShortcutReport", "diagnose"]
+__all__ = [
+    "Alarm",
+    "Comparison",
+    "ConnectiveReport",
+    "Diagnosis",
+    "Events",
+    "Monitor",
+    "RuleReport",
+    "ShortcutReport",
+    "class_name",
+    "diagnose",
+    "percent",
+    "verdict",
+]
 
 
 def diagnose(

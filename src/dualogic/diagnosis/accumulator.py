@@ -25,7 +25,7 @@ from dualogic.diagnosis.worst import Worst
 from dualogic.errors import BindingError, OptionError, SampleIndexError, StateError
 from dualogic.formula.connective import Formula
 from dualogic.formula.shape import as_int
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 CHUNK = 8192
 """Samples that are evaluated at a time at most, so that a whole data set can be passed in one call ..."""

@@ -10,7 +10,7 @@ import torch
 from typing_extensions import Self
 
 from dualogic.cli.extras import require
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 FOLDER = "events"
 MOST_ROWS = 4096

@@ -26,7 +26,7 @@ from dualogic.diagnosis.window import HISTORY, Window
 from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolError
 from dualogic.formula.fingerprint import fingerprint
 from dualogic.formula.shape import as_int
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 PATIENCE = 3
 """Looks in a row that must agree before an alarm is raised, or cleared."""

@@ -13,7 +13,7 @@ from dualogic.compile.evaluate import autocast_off
 from dualogic.compile.plan import Plan
 from dualogic.diagnosis.observation import Observed, observe_costs
 from dualogic.diagnosis.outline import CHOICES, Connective
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 
 def measure_pull(

@@ -27,7 +27,7 @@ from dualogic.diagnosis.report import ConnectiveReport, RuleReport
 from dualogic.diagnosis.verdict import EVERY, FEW, HALF, MUCH_VIOLATED, NEVER, SELDOM, UNIFORM, percent
 from dualogic.diagnosis.watch_consequent import LASTING, watch_contradiction, watch_elsewhere
 from dualogic.diagnosis.window import Window
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 from dualogic.methods.distributional import DistributionalMethod
 
 SETTLED = 10

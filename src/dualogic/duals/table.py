@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic import fused
 from dualogic.duals.memory import Memory, copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
 from dualogic.errors import SampleIndexError, StateError
+from dualogic.kernels import fused
 
 SHORT_BATCH = 512
 """Up to here Python finds duplicates sooner than five operations on a tensor do."""

@@ -10,7 +10,7 @@ import torch
 from dualogic.errors import MissingDataError, MissingExtraError, OptionError
 from dualogic.files import save_whole
 from dualogic.integrations.common import check_processes, whole_state
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 try:
     from accelerate import Accelerator

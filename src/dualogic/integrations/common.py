@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 
 def whole_state(logic: LogicLoss) -> dict[str, Any]:

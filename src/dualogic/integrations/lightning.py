@@ -12,7 +12,7 @@ from torch import Tensor
 from dualogic.data.randomness import get_random_state, set_random_state
 from dualogic.errors import MissingExtraError, StateError
 from dualogic.integrations.common import Count, check_processes
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer

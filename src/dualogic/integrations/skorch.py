@@ -14,7 +14,7 @@ from dualogic.data.resumable import Resumable
 from dualogic.data.with_index import WithIndex
 from dualogic.errors import MissingExtraError, StateError
 from dualogic.files import save_whole
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 try:
     from skorch import NeuralNet, NeuralNetClassifier, NeuralNetRegressor

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dualogic.errors import MissingExtraError, SampleIndexError
 from dualogic.files import save_whole
 from dualogic.integrations.common import Count, check_processes, whole_state
-from dualogic.logic_loss import LogicLoss
+from dualogic.loss import LogicLoss
 
 try:
     from transformers import Trainer

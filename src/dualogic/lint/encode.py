@@ -11,7 +11,6 @@ from typing import Any
 
 import z3
 
-from dualogic.compile.grounding import fit
 from dualogic.formula.atom import NEGATED, BooleanExpression, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import (
     Cardinality,
@@ -28,6 +27,7 @@ from dualogic.formula.node import children, walk
 from dualogic.formula.symbol import MaskComplement, MaskExpression, MaskJunction
 from dualogic.lint.terms import TermEncoder, choose, locate, positions
 from dualogic.lint.world import Entry, World
+from dualogic.normalize.grounding import fit
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": lambda left, right: left <= right,

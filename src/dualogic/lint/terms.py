@@ -9,7 +9,6 @@ from typing import Any
 
 import z3
 
-from dualogic.compile.grounding import fit
 from dualogic.formula.function import Application
 from dualogic.formula.shape import Item, Ragged, Shape, max_shape
 from dualogic.formula.symbol import Probabilities, Variable
@@ -25,6 +24,7 @@ from dualogic.formula.term import (
     Term,
 )
 from dualogic.lint.world import Entry, World, constant, exact
+from dualogic.normalize.grounding import fit
 
 LARGEST_POWER = 8
 Alternatives = list[tuple[Any, Entry]]

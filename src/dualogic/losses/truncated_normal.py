@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic import fused, numerics
+from dualogic import numerics
+from dualogic.kernels import fused
 
 
 def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What every method offers to :class:`~dualogic.logic_loss.LogicLoss`.
+"""What every method offers to :class:`~dualogic.loss.LogicLoss`.
 
 A *method* is a frozen set of options. Given rules, it makes a *program*: pure functions from stored rows, global state and
 bound tensors to losses and to new state. The module only stores.

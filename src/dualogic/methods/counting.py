@@ -12,19 +12,19 @@ import torch
 from torch import Tensor
 
 from dualogic.arguments import check_choice
+from dualogic.circuits.circuit import Circuit
+from dualogic.circuits.network import factor_out, from_sdd
+from dualogic.circuits.sdd import VTREES, Compiler
+from dualogic.circuits.vocabulary import ABSENT, Vocabulary
 from dualogic.compile.binding import Bound, bind, required_lengths
-from dualogic.compile.circuit import Circuit
-from dualogic.compile.grounding import ground
-from dualogic.compile.network import factor_out, from_sdd
 from dualogic.compile.plan import NOTHING_LEFT, describe_cost
-from dualogic.compile.sdd import VTREES, Compiler
-from dualogic.compile.vocabulary import ABSENT, Vocabulary
 from dualogic.constants import outside_inference
 from dualogic.errors import NonFiniteError, OptionError
 from dualogic.formula.connective import Formula
 from dualogic.formula.inspect import collect_symbols
 from dualogic.formula.node import walk
 from dualogic.methods.base import Method, Program, State
+from dualogic.normalize.grounding import ground
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from dualogic import fused, numerics
+from dualogic import numerics
 from dualogic.arguments import as_number, check_choice, check_size
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.compile.plan import Plan
@@ -18,6 +18,7 @@ from dualogic.constants import Constants
 from dualogic.errors import OptionError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
+from dualogic.kernels import fused
 from dualogic.losses import DELTA_RULES, half_normal_loss, half_normal_slope, truncated_normal_loss, truncated_normal_slope
 from dualogic.losses.delta import violations_delta
 from dualogic.methods.base import Method, Program, State, compile_costs

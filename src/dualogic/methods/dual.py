@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from dualogic import fused
 from dualogic.arguments import check_choice
 from dualogic.compile.extreme import take_extreme
 from dualogic.compile.plan import Plan
@@ -18,7 +17,8 @@ from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
-from dualogic.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
+from dualogic.kernels import fused
+from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
 from dualogic.methods.lean import advance_known, share_of, start_known

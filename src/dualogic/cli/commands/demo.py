@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from dualogic.cli.extras import require
-from dualogic.experiments.demo.study import DEFAULT_METHODS
+from dualogic.demo.study import DEFAULT_METHODS
 
 EPOCHS = 40
 QUICK_EPOCHS = 2
@@ -40,10 +40,10 @@ class Demo:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        from dualogic.experiments.demo import choose_methods, choose_pools, run_study
-        from dualogic.experiments.demo.figure import save_figure
-        from dualogic.experiments.demo.table import make_table
-        from dualogic.experiments.demo.verdict import describe_pool
+        from dualogic.demo import choose_methods, choose_pools, run_study
+        from dualogic.demo.figure import save_figure
+        from dualogic.demo.table import make_table
+        from dualogic.demo.verdict import describe_pool
 
         methods, pools = choose_methods(self.method), choose_pools(self.pool)
         epochs = self.epochs if self.epochs is not None else QUICK_EPOCHS if self.quick else EPOCHS

@@ -52,9 +52,9 @@ class Lint:
 
     def _check(self, path: Path) -> FileReport:
         from dualogic.errors import DualogicError, OptionError
-        from dualogic.formula.text.rule_set import load_rules
         from dualogic.lint.check import lint
         from dualogic.lint.report import FileReport
+        from dualogic.text.rule_set import load_rules
 
         try:
             rules = load_rules(path)

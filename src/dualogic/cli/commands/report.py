@@ -27,7 +27,7 @@ class ReportCommand:
 
     def run(self) -> int:
         """Read, write, and print the verdict."""
-        from dualogic.experiments.report import make_model, make_page, read_runs
+        from dualogic_paper.report import make_model, make_page, read_runs
 
         if not self.runs:
             raise OptionError("name at least one run folder, as in dualogic report runs/digits/dual/0")

@@ -1,0 +1,1 @@
+"""What this package adds to the command line of dualogic, by the entry points in ``pyproject.toml``."""

@@ -1,0 +1,167 @@
+"""``dualogic data``."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from dualogic.cli import require
+from dualogic.errors import DualogicError, MissingDataError, OptionError
+
+if TYPE_CHECKING:
+    from dualogic_paper.data.download import OnProgress
+
+
+@dataclasses.dataclass(frozen=True)
+class Get:
+    """Download the official files of data sets, check them, and convert each set to one cache.
+
+    What is already there is left alone. An interrupted download goes on where it stopped.
+    """
+
+    names: tyro.conf.Positional[tuple[str, ...]]
+    """mnist, usps, hwf, cifar100, cifar10, stl10, or all."""
+    folder: Path | None = None
+    """Where the caches go: the variable DUALOGIC_DATA, or the user's cache folder, by default."""
+    files: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    """Official files that are already here: a folder, or the only file. Nothing is downloaded then."""
+    keep: bool = False
+    """Keep the downloaded files beside the cache."""
+    accept_different: bool = False
+    """Accept files without a published checksum whose content differs from what the results were measured on."""
+
+    def run(self) -> int:
+        """Fetch and convert; goes on after a set that fails."""
+        require("experiments", "numpy", "pooch", "PIL", "sklearn", "rich")
+        from dualogic_paper.data.fetch import get
+
+        failed = False
+        for name in _choose(self.names):
+            try:
+                with _progress() as on_progress:
+                    path, manifest, made = get(
+                        name,
+                        self.folder,
+                        files=self.files,
+                        keep=self.keep,
+                        accept_different=self.accept_different,
+                        on_progress=on_progress,
+                    )
+            except (DualogicError, OSError) as error:  # a full disk, a folder that may not be written to
+                failed = True
+                print(f"dualogic: {error}", file=sys.stderr)
+            else:
+                print(f"{name}: {'made' if made else 'already there'}, {path} ({_size(manifest.size)})")
+                if not manifest.reference:
+                    print(f"{name}: its content differs from what the project's results were measured on")
+        return int(failed)
+
+
+@dataclasses.dataclass(frozen=True)
+class List:
+    """Say which data sets are there, how large they are, and whether they were verified."""
+
+    folder: Path | None = None
+    """Where to look: the variable DUALOGIC_DATA, or the user's cache folder, by default."""
+
+    def run(self) -> int:
+        """Look, without reading the caches."""
+        require("experiments", "numpy", "pooch")
+        from dualogic_paper.data import NAMES
+        from dualogic_paper.data.cache import cache_path, describe_cache
+
+        print(cache_path(NAMES[0], self.folder).parent)
+        for name in NAMES:
+            path = cache_path(name, self.folder)
+            size = _size(path.stat().st_size) if path.exists() else ""
+            print(f"{name:<9}{size:>9}  {describe_cache(name, self.folder)}")
+        return 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """Read data sets from end to end and compare them with their checksums; status 1 if one is not right."""
+
+    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    """The sets; all that are there by default."""
+    folder: Path | None = None
+    """Where to look: the variable DUALOGIC_DATA, or the user's cache folder, by default."""
+
+    def run(self) -> int:
+        """Check."""
+        require("experiments", "numpy", "pooch")
+        from dualogic_paper.data import NAMES
+        from dualogic_paper.data.cache import cache_path, describe_cache, open_cache
+
+        there = [name for name in NAMES if cache_path(name, self.folder).exists()]
+        if not there and not self.names:
+            raise MissingDataError(f"no data set in {cache_path(NAMES[0], self.folder).parent}; type: dualogic data get NAME")
+        failed = False
+        for name in _choose(self.names) if self.names else there:
+            try:
+                open_cache(name, self.folder, thorough=True)
+            except DualogicError as error:
+                failed = True
+                print(f"dualogic: {error}", file=sys.stderr)
+            else:
+                print(f"{name}: {describe_cache(name, self.folder)}")
+        return int(failed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Get, list and check the data sets of the paper's experiments."""
+
+    action: Annotated[
+        Annotated[Get, tyro.conf.subcommand("get", prefix_name=False)]
+        | Annotated[List, tyro.conf.subcommand("list", prefix_name=False)]
+        | Annotated[Check, tyro.conf.subcommand("check", prefix_name=False)],
+        tyro.conf.arg(name=""),
+    ]
+
+    def run(self) -> int:
+        """Do it."""
+        return self.action.run()
+
+
+def _choose(names: tuple[str, ...]) -> tuple[str, ...]:
+    from dualogic_paper.data import NAMES
+    from dualogic_paper.data.schema import check_name
+
+    if "all" in names:
+        return NAMES
+    if not names:
+        raise OptionError(f"name one or more of {', '.join(NAMES)}, or all")
+    for name in names:
+        check_name(name)
+    return tuple(dict.fromkeys(names))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+@contextmanager
+def _progress() -> Iterator[OnProgress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def show(file: str, done: int, total: int) -> None:
+            if file not in tasks:
+                tasks[file] = progress.add_task(file)
+            progress.update(tasks[file], completed=done, total=total or None)
+
+        yield show
+
+
+COMMAND = Data

@@ -1,0 +1,159 @@
+"""Whether gradient steps on the weights and on ``delta`` in turn come to rest, cycle or run away, for a grid of step sizes."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic_paper.convergence.problem import SmoothProblem, make_problem
+
+CONVERGED, CYCLE, WANDERING, DIVERGED = "converged", "cycle", "wandering", "diverged"
+CLASSES = (CONVERGED, CYCLE, WANDERING, DIVERGED)
+TAIL = 256
+"""Last iterates, by which a run is judged."""
+LONGEST = 64
+"""The longest period looked for."""
+FAR = 1e6
+FLOOR = 0.1
+"""The least ``delta`` here; the paper's variance of 0.01."""
+
+
+def scan_steps(points: int, iterations: int, problems: int, samples: int = 16, parameters: int = 3) -> dict[str, Any]:
+    """Alternate ``w <- w - a grad_w`` and ``delta <- max(floor, delta - b grad_delta)`` for a grid of ``a`` and ``b``.
+
+    All gradients are those of the whole loss, on all samples. For each pair of steps, ``stable`` says whether the iteration,
+    linearised at the minimum, contracts. The same steps ``a`` are also taken with ``delta`` at its exact minimum after each.
+
+    Args:
+        points: along each side of the grid.
+        iterations: of each run.
+        problems: drawn at random, one grid each.
+        samples: of a problem.
+        parameters: of a problem.
+    """
+    weight_steps = torch.logspace(-2, 1, points, dtype=torch.float64)
+    delta_steps = torch.logspace(-3, 1, points, dtype=torch.float64)
+    a, b = (side.flatten() for side in torch.meshgrid(weight_steps, delta_steps, indexing="ij"))
+    found = []
+    for seed in range(problems):
+        problem = make_problem(samples, parameters, seed, floor=FLOOR)
+        kinds = [classify(tail) for tail in _alternate(problem, a, b, iterations)]
+        stable = (contraction(problem, a, b, *find_minimum(problem)) < 1).tolist()
+        exact = [classify(tail) for tail in _follow_exactly(problem, weight_steps, iterations // 2)]
+        found.append(
+            {
+                "seed": seed,
+                "kinds": _as_grid([kind for kind, _ in kinds], points),
+                "periods": _as_grid([period for _, period in kinds], points),
+                "stable": _as_grid(stable, points),
+                "exact": [kind for kind, _ in exact],
+                "count": _count(kinds, stable),
+            }
+        )
+    return {
+        "samples": samples,
+        "parameters": parameters,
+        "iterations": iterations,
+        "floor": FLOOR,
+        "weight_steps": weight_steps.tolist(),
+        "delta_steps": delta_steps.tolist(),
+        "problems": found,
+    }
+
+
+def _alternate(problem: SmoothProblem, a: Tensor, b: Tensor, iterations: int) -> Tensor:
+    """The last iterates ``(weights, delta)`` of each chain: ``(chains, TAIL, parameters + 1)``."""
+    weights, delta = problem.start(len(a)), torch.ones(len(a), dtype=torch.float64)
+    tail = []
+    for iteration in range(iterations):
+        weights = weights - a.unsqueeze(1) * problem.gradient(weights, delta)
+        delta = (delta - b * problem.delta_gradient(problem.costs(weights), delta)).clamp_min(FLOOR)
+        if iteration >= iterations - TAIL:
+            tail.append(torch.cat([weights, delta.unsqueeze(1)], dim=1))
+    return torch.stack(tail, dim=1)
+
+
+def _follow_exactly(problem: SmoothProblem, a: Tensor, iterations: int) -> Tensor:
+    """The same with ``delta`` at its minimum after every step."""
+    weights = problem.start(len(a))
+    tail = []
+    for iteration in range(iterations):
+        weights = weights - a.unsqueeze(1) * problem.reduced_gradient(weights)
+        if iteration >= iterations - TAIL:
+            tail.append(weights)
+    return torch.stack(tail, dim=1)
+
+
+def classify(tail: Tensor) -> tuple[str, int]:
+    """What the end of a run looks like, and its period (1 where it rests, 0 where there is none).
+
+    Args:
+        tail: iterates ``(iterates, numbers)``.
+
+    Example:
+        >>> import torch
+        >>> classify(torch.tensor([0.0, 1.0]).repeat(100).unsqueeze(1))
+        ('cycle', 2)
+        >>> classify(torch.ones(200, 1))
+        ('converged', 1)
+    """
+    if not bool(torch.isfinite(tail).all()) or tail.abs().max() > FAR:
+        return DIVERGED, 0
+    size = 1 + tail.abs().max().item()
+    if (tail - tail[-1]).abs().max() < 1e-6 * size:
+        return CONVERGED, 1
+    for period in range(2, min(LONGEST, len(tail) // 2) + 1):
+        if (tail[period:] - tail[:-period]).abs().max() < 1e-6 * size:
+            return CYCLE, period
+    return WANDERING, 0
+
+
+def find_minimum(problem: SmoothProblem) -> tuple[Tensor, Tensor]:
+    """The weights ``(parameters,)`` and ``delta`` that small steps end at."""
+    weights = problem.start(1)
+    for _ in range(600):
+        weights = weights - 0.05 * problem.reduced_gradient(weights)
+    return weights[0], problem.delta("exact", problem.costs(weights))[0]
+
+
+def contraction(problem: SmoothProblem, a: Tensor, b: Tensor, weights: Tensor, delta: Tensor) -> Tensor:
+    """The largest modulus of an eigenvalue of the alternating iteration, linearised at a point; below 1 it contracts.
+
+    Args:
+        problem: whose loss.
+        a: steps on the weights ``(chains,)``.
+        b: steps on ``delta`` ``(chains,)``.
+        weights: of the point ``(parameters,)``.
+        delta: of the point ``()``.
+
+    Returns:
+        ``(chains,)``.
+    """
+
+    def loss(point: Tensor) -> Tensor:
+        return problem.loss(point[:-1].unsqueeze(0), point[-1:])[0]
+
+    hessian: Tensor = torch.autograd.functional.hessian(loss, torch.cat([weights, delta.view(1)]))
+    size = len(hessian)
+    identity = torch.eye(size, dtype=torch.float64)
+    on_weights, on_delta = torch.ones(size, 1, dtype=torch.float64), torch.zeros(size, 1, dtype=torch.float64)
+    on_weights[-1], on_delta[-1] = 0, 1
+    first = identity - a.view(-1, 1, 1) * on_weights * hessian
+    second = identity - b.view(-1, 1, 1) * on_delta * hessian
+    largest: Tensor = torch.linalg.eigvals(second @ first).abs().amax(1)
+    return largest
+
+
+def _as_grid(values: list[Any], points: int) -> list[list[Any]]:
+    return [values[row * points : (row + 1) * points] for row in range(points)]
+
+
+def _count(kinds: list[tuple[str, int]], stable: list[bool]) -> dict[str, dict[str, int]]:
+    counted: dict[str, dict[str, int]] = {}
+    for label, wanted in (("stable", True), ("unstable", False)):
+        seen = collections.Counter(kind for (kind, _), holds in zip(kinds, stable) if holds is wanted)
+        counted[label] = {kind: seen[kind] for kind in CLASSES}
+    return counted

@@ -1,0 +1,125 @@
+"""How fast the weights of a connective settle at fixed costs, and how long they take to change their mind."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.duals import UPDATE_RULES, UpdateRule
+from dualogic.losses import truncated_normal_slope
+
+CLOSE = 0.01
+"""How near to the optimum is near enough, as a share of the range of the costs."""
+STEP = 0.2
+"""Of the curves."""
+CURVE = 10_000
+"""Visits that curves show at most."""
+
+
+def visit(rule: UpdateRule, columns: Tensor, costs: Tensor, step: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+    """One visit of a sample, with ``delta = 1``.
+
+    Args:
+        rule: how weights move.
+        columns: what the table stores ``(settings, operands)``.
+        costs: of the operands ``(settings, operands)``.
+        step: size of the step ``(settings, 1)``.
+        sign: 1 for ``and``, which ascends, and -1 for ``or`` ``(settings, 1)``.
+
+    Returns:
+        The new columns and the new weights.
+    """
+    weights = rule.weights(columns, None)
+    combined = (weights * costs).sum(1, keepdim=True)
+    slope = step * truncated_normal_slope(combined, torch.ones_like(combined))
+    columns = columns + rule.move(columns, weights, slope, sign * (costs - combined), None)
+    return columns, rule.weights(columns, None)
+
+
+def measure_dual_steps(limit: int, steps: Sequence[float] = (0.05, 0.2, 1.0, 5.0)) -> dict[str, Any]:
+    """Count visits under each update rule.
+
+    Args:
+        limit: visits after which counting ends.
+        steps: sizes of the dual step.
+    """
+    return {
+        "limit": limit,
+        "close": CLOSE,
+        "delta": 1.0,
+        "settle": [row for name in UPDATE_RULES for row in _settle(name, limit, steps)],
+        "reverse": [row for name in UPDATE_RULES for row in _reverse(name, limit, steps)],
+        **_curves(min(limit, CURVE)),
+    }
+
+
+def _settle(name: str, limit: int, steps: Sequence[float]) -> list[dict[str, Any]]:
+    """From equal weights, with costs evenly spaced on [0, 1], until the combined cost is near the optimum."""
+    found = []
+    for operands in (2, 5):
+        settings = list(itertools.product("&|", steps))
+        costs = torch.linspace(0, 1, operands, dtype=torch.float64).expand(len(settings), -1)
+        sign, step = (
+            _columns([1.0 if operation == "&" else -1.0 for operation, _ in settings]),
+            _columns([s for _, s in settings]),
+        )
+        columns = torch.zeros_like(costs)
+        visits = torch.zeros(len(settings), dtype=torch.long)
+        waiting = torch.ones(len(settings), dtype=torch.bool)
+        for number in range(1, limit + 1):
+            columns, weights = visit(UPDATE_RULES[name], columns, costs, step, sign)
+            combined = (weights * costs).sum(1)
+            distance = torch.where(sign.squeeze(1) > 0, 1 - combined, combined)
+            visits = torch.where(waiting & (distance <= CLOSE), number, visits)
+            waiting = visits == 0
+            if not waiting.any():
+                break
+        for (operation, size), count in zip(settings, visits.tolist()):
+            found.append({"rule": name, "operation": operation, "operands": operands, "step": size, "visits": count or None})
+    return found
+
+
+def _reverse(name: str, limit: int, steps: Sequence[float]) -> list[dict[str, Any]]:
+    """From a weight on the wrong one of two operands (costs 0 and 1) until the other has more."""
+    rule = UPDATE_RULES[name]
+    settings = list(itertools.product("&|", steps, (0.9, 0.98, 0.9997)))
+    sign = _columns([1.0 if operation == "&" else -1.0 for operation, _, _ in settings])
+    step, start = _columns([size for _, size, _ in settings]), _columns([weight for _, _, weight in settings])
+    weights = torch.cat([start, 1 - start], dim=1)
+    columns = weights - 0.5 if name == "projected" else weights.log()
+    # An `and` should weigh the larger cost, an `or` the smaller one.
+    costs = torch.where(sign > 0, torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 0.0]])).double()
+    visits = torch.zeros(len(settings), dtype=torch.long)
+    for number in range(1, limit + 1):
+        columns, weights = visit(rule, columns, costs, step, sign)
+        visits = torch.where((visits == 0) & (weights[:, 1] > 0.5), number, visits)
+        if visits.all():
+            break
+    return [
+        {"rule": name, "operation": operation, "step": size, "start": weight, "visits": count or None}
+        for (operation, size, weight), count in zip(settings, visits.tolist())
+    ]
+
+
+def _curves(limit: int) -> dict[str, Any]:
+    """The distance from the optimum over visits, for an ``and`` of two operands and steps of ``STEP``."""
+    looks = sorted({round(limit ** (position / 60)) for position in range(61)})
+    costs = torch.tensor([[0.0, 1.0]], dtype=torch.float64)
+    one = torch.ones(1, 1, dtype=torch.float64)
+    curves = {}
+    for name, rule in UPDATE_RULES.items():
+        columns, distances = torch.zeros_like(costs), []
+        for number in range(1, limit + 1):
+            columns, weights = visit(rule, columns, costs, STEP * one, one)
+            if number in looks:
+                distances.append(weights[0, 0].item())
+        curves[name] = distances
+    return {"looks": looks, "curves": curves}
+
+
+def _columns(numbers: Sequence[float]) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64).unsqueeze(1)

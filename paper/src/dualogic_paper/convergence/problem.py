@@ -1,0 +1,129 @@
+"""A small smooth problem that meets the assumptions of Theorem 3, with its gradients in closed form."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from dualogic import Formula, var
+from dualogic.losses import DELTA_RULES, truncated_normal_loss, truncated_normal_slope
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothProblem:
+    """Logistic regression under a rule that no weights can meet.
+
+    The task's loss is logistic, on noisy labels. The rule says ``v <= 0`` for ``v = scale r^2 / (1 + r^2)`` with ``r`` a linear
+    function of the weights, different for each sample. So the cost ``mu = v`` is smooth, not convex, bounded, and not all costs
+    can vanish: ``delta`` stays away from its floor. Many chains are run at a time, all tensors are float64.
+
+    Attributes:
+        inputs: of the task ``(samples, parameters)``.
+        labels: 0 or 1 ``(samples,)``.
+        directions: of the rule ``(samples, parameters)``.
+        offsets: of the rule ``(samples,)``.
+        scale: the unit of the cost; one number, or one for each chain ``(chains, 1)``.
+        floor: the least ``delta``.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    directions: Tensor
+    offsets: Tensor
+    scale: float | Tensor = 1.0
+    floor: float = 0.01
+
+    @property
+    def samples(self) -> int:
+        """How many there are."""
+        return len(self.labels)
+
+    @property
+    def parameters(self) -> int:
+        """How many weights are trained."""
+        return self.inputs.shape[1]
+
+    def rule(self) -> Formula:
+        """The rule in the public language; ``r`` is bound to :meth:`residuals`.
+
+        Example:
+            >>> print(make_problem(samples=4, parameters=2, seed=0).rule())
+            r ** 2 / (1 + r ** 2) * 1 <= 0
+        """
+        r = var("r")
+        return r**2 / (1 + r**2) * float(self.scale) <= 0
+
+    def residuals(self, weights: Tensor) -> Tensor:
+        """``r`` for weights ``(chains, parameters)``: ``(chains, samples)``."""
+        return weights @ self.directions.T - self.offsets
+
+    def costs(self, weights: Tensor) -> Tensor:
+        """``mu`` for weights ``(chains, parameters)``: ``(chains, samples)``."""
+        squares = self.residuals(weights).square()
+        return self.scale * squares / (1 + squares)
+
+    def delta(self, rule: str, costs: Tensor) -> Tensor:
+        """The scale by one of dualogic's rules from costs ``(chains, samples)``: ``(chains,)``."""
+        return DELTA_RULES[rule](costs.T, torch.tensor(float(costs.shape[1]))).clamp_min(self.floor)
+
+    def gradient(self, weights: Tensor, delta: Tensor, shares: Tensor | None = None) -> Tensor:
+        """The derivative of the loss with respect to the weights, ``delta`` held fixed.
+
+        Args:
+            weights: ``(chains, parameters)``.
+            delta: ``(chains,)``.
+            shares: of the samples in the batch of each chain ``(chains, samples)``, with sum 1; equal ones by default.
+
+        Returns:
+            ``(chains, parameters)``.
+        """
+        share = 1 / self.samples if shares is None else shares
+        task = torch.sigmoid(weights @ self.inputs.T) - self.labels
+        residuals = self.residuals(weights)
+        denominator = 1 + residuals.square()
+        costs = self.scale * residuals.square() / denominator
+        bend = self.scale * 2 * residuals / denominator.square()
+        rule = truncated_normal_slope(costs, delta.unsqueeze(1)) * bend
+        return (share * task) @ self.inputs + (share * rule) @ self.directions
+
+    def delta_gradient(self, costs: Tensor, delta: Tensor) -> Tensor:
+        """The derivative of the loss with respect to ``delta``: ``(chains,)``.
+
+        The loss but for ``log delta`` depends on ``mu / delta`` alone, so this follows from the slope in ``mu``.
+        """
+        delta = delta.unsqueeze(1)
+        return ((1 - costs * truncated_normal_slope(costs, delta)) / delta).mean(1)
+
+    def loss(self, weights: Tensor, delta: Tensor) -> Tensor:
+        """Of the task and the rule, averaged over samples: ``(chains,)``."""
+        scores = weights @ self.inputs.T
+        task = torch.nn.functional.softplus(scores) - self.labels * scores
+        return (task + truncated_normal_loss(self.costs(weights), delta.unsqueeze(1))).mean(1)
+
+    def reduced_gradient(self, weights: Tensor) -> Tensor:
+        """The gradient of ``min over delta`` of the loss, which Theorem 3 is about: ``(chains, parameters)``."""
+        return self.gradient(weights, self.delta("exact", self.costs(weights)))
+
+    def start(self, chains: int) -> Tensor:
+        """The same first weights for each chain."""
+        return torch.ones(chains, self.parameters, dtype=torch.float64)
+
+
+def make_problem(samples: int, parameters: int, seed: int, scale: float | Tensor = 1.0, floor: float = 0.01) -> SmoothProblem:
+    """Draw a problem; see :class:`SmoothProblem`.
+
+    Example:
+        >>> problem = make_problem(samples=4, parameters=2, seed=0)
+        >>> problem.costs(problem.start(3)).shape
+        torch.Size([3, 4])
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    inputs, directions = normal(samples, parameters), normal(samples, parameters)
+    labels = (inputs @ normal(parameters) + normal(samples) > 0).double()
+    return SmoothProblem(inputs, labels, directions, 0.5 * normal(samples), scale, floor)

@@ -1,0 +1,144 @@
+"""How the gradient of the whole loss falls with the iterations, for each rule for ``delta`` (Theorem 3)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic_paper.convergence.problem import SmoothProblem, make_problem
+
+GAMMA = 0.5
+"""Factor of the step sizes."""
+LOOKS = 64
+"""Iterates of a run whose gradient is measured; the theorem's output is one drawn at random."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """How a run is made.
+
+    Attributes:
+        delta: the rule for the scale.
+        costs: from which it is computed: all samples' (``"all"``, as the theorem assumes) or a batch's (as in training).
+        steps: ``"constant"``, ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``.
+        scale: the unit of the costs.
+    """
+
+    delta: str
+    costs: str = "all"
+    steps: str = "constant"
+    scale: float = 1.0
+
+
+VARIANTS = (
+    Variant("exact"),
+    Variant("exact", steps="decreasing"),
+    Variant("exact", costs="batch"),
+    Variant("square"),
+    Variant("mean"),
+    Variant("mean", scale=0.1),
+)
+
+
+def measure_rates(horizons: Sequence[int], seeds: int, batch: int = 8, samples: int = 32, parameters: int = 3) -> dict[str, Any]:
+    """Run each variant for each number of iterations, and fit the slope on logarithmic scales.
+
+    Theorem 3 bounds the expectation of the squared gradient of a Moreau envelope at an iterate drawn at random, with a step of
+    ``gamma / sqrt(T + 1)``, by a multiple of ``1 / sqrt(T + 1)``: a slope of -1/2. For a smooth loss the envelope's gradient
+    and the loss's own are at most a constant factor apart, so the latter is measured.
+
+    Args:
+        horizons: numbers of iterations ``T``.
+        seeds: runs of each.
+        batch: samples in a stochastic gradient.
+        samples: of the problem.
+        parameters: of the problem.
+    """
+    runner = Chains(VARIANTS, seeds, batch, samples, parameters)
+    squares = torch.stack([runner.run(horizon) for horizon in horizons])
+    found = []
+    for variant, measured in zip(VARIANTS, squares.unbind(1)):
+        slopes = fit_slopes(horizons, measured)
+        found.append(
+            {
+                **dataclasses.asdict(variant),
+                "mean_square": measured.mean(1).tolist(),
+                "slope": slopes.mean().item(),
+                "slope_error": (slopes.std() / len(slopes) ** 0.5).item(),
+            }
+        )
+    return {
+        "samples": samples,
+        "parameters": parameters,
+        "batch": batch,
+        "gamma": GAMMA,
+        "seeds": seeds,
+        "horizons": list(horizons),
+        "runs": found,
+    }
+
+
+class Chains:
+    """Stochastic gradient descent for several variants and seeds at a time; all variants of a seed see the same batches."""
+
+    def __init__(self, variants: Sequence[Variant], seeds: int, batch: int, samples: int, parameters: int) -> None:
+        self.variants, self.seeds, self.batch = variants, seeds, batch
+        scale = self._spread(lambda variant: variant.scale)
+        self.problem: SmoothProblem = make_problem(samples, parameters, seed=0, scale=scale)
+        self.decreasing = self._spread(lambda variant: variant.steps == "decreasing")
+        self.by_batch = self._spread(lambda variant: variant.costs == "batch").bool().squeeze(1)
+        rules = [variant.delta for variant in variants for _ in range(seeds)]
+        self.members = {rule: torch.tensor([rule == other for other in rules]).nonzero().squeeze(1) for rule in set(rules)}
+
+    def _spread(self, value: Any) -> Tensor:
+        """A number for each chain, ``(variants * seeds, 1)``."""
+        return torch.tensor(
+            [[float(value(variant))] for variant in self.variants for _ in range(self.seeds)], dtype=torch.float64
+        )
+
+    def run(self, horizon: int) -> Tensor:
+        """The mean squared gradient of the whole loss over iterates, ``(variants, seeds)``."""
+        problem, repeat = self.problem, (len(self.variants), 1)
+        generator = torch.Generator().manual_seed(horizon)
+        weights = problem.start(len(self.decreasing))
+        delta = torch.ones(len(weights), dtype=torch.float64)
+        total, looks = torch.zeros_like(delta), 0
+        for iteration in range(horizon):
+            if iteration % max(1, horizon // LOOKS) == 0:
+                total += problem.reduced_gradient(weights).square().sum(1)
+                looks += 1
+            drawn, other = torch.randint(problem.samples, (2, self.seeds, self.batch), generator=generator)
+            shares = torch.zeros(self.seeds, problem.samples, dtype=torch.float64)
+            shares.scatter_add_(1, drawn, torch.full(drawn.shape, 1 / self.batch, dtype=torch.float64))
+            done = self.decreasing * iteration + (1 - self.decreasing) * horizon
+            weights = weights - GAMMA / (done + 1).sqrt() * problem.gradient(weights, delta, shares.repeat(repeat))
+            delta = self._next_delta(problem.costs(weights), other.repeat(repeat))
+        return (total / looks).view(len(self.variants), self.seeds)
+
+    def _next_delta(self, costs: Tensor, batch: Tensor) -> Tensor:
+        # A batch's costs, repeated as often as fills the row, have the batch's own scale.
+        repeated = costs.gather(1, batch.repeat(1, costs.shape[1] // self.batch))
+        costs = torch.where(self.by_batch.unsqueeze(1), repeated, costs)
+        delta = torch.empty(len(costs), dtype=torch.float64)
+        for rule, members in self.members.items():
+            delta[members] = self.problem.delta(rule, costs[members])
+        return delta
+
+
+def fit_slopes(horizons: Sequence[int], squares: Tensor) -> Tensor:
+    """Slopes of ``log squares`` ``(horizons, seeds)`` over ``log(T + 1)``, by least squares on the upper half of the horizons.
+
+    Example:
+        >>> import torch
+        >>> fit_slopes([3, 15], torch.tensor([[1.0], [0.5]], dtype=torch.float64))
+        tensor([-0.5000], dtype=torch.float64)
+    """
+    upper = 0 if len(horizons) < 4 else len(horizons) // 2
+    x = torch.tensor(horizons[upper:], dtype=torch.float64).add(1).log()
+    y = squares[upper:].log()
+    x = x - x.mean()
+    return (x.unsqueeze(1) * (y - y.mean(0))).sum(0) / x.square().sum()

@@ -1,0 +1,143 @@
+"""The measurements as Markdown tables, from what is saved in ``results.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dualogic_paper.convergence.cycles import CLASSES
+
+Results = dict[str, Any]
+OPERATIONS = {"&": "and", "|": "or"}
+
+
+def rate_table(results: Results) -> str:
+    """Theorem 3: the squared gradient at the smallest and the largest number of iterations, and the fitted slope."""
+    rate = results["rate"]
+    first, last = rate["horizons"][0], rate["horizons"][-1]
+    header = ("delta", "from the costs of", "step", "unit of cost", f"T = {first}", f"T = {last:,}", "slope")
+    steps = {"constant": "gamma / sqrt(T + 1)", "decreasing": "gamma / sqrt(t + 1)"}
+    costs = {"all": "all samples", "batch": "a batch"}
+    rows = [
+        (
+            run["delta"],
+            costs[run["costs"]],
+            steps[run["steps"]],
+            f"{run['scale']:g}",
+            f"{run['mean_square'][0]:.3f}",
+            f"{run['mean_square'][-1]:.3f}",
+            f"{run['slope']:.2f} ± {run['slope_error']:.2f}",
+        )
+        for run in rate["runs"]
+    ]
+    return _markdown(header, rows)
+
+
+def plateau_table(results: Results) -> str:
+    """Where descent without noise comes to rest."""
+    header = ("delta", "unit of cost", "gradient it follows", "gradient of the whole loss", "delta / exact", "excess loss")
+    rows = [
+        (
+            run["delta"],
+            f"{run['scale']:g}",
+            _small(run["settled"]),
+            _small(run["gradient"]),
+            f"{run['ratio']:.2f}",
+            "0" if abs(run["excess"]) < 1e-9 else f"{run['excess']:.5f}",
+        )
+        for run in results["plateau"]["runs"]
+    ]
+    return _markdown(header, rows)
+
+
+def settle_table(results: Results) -> str:
+    """Visits from equal weights to the neighbourhood of the optimum."""
+    entries, limit = results["dual_steps"]["settle"], results["dual_steps"]["limit"]
+    steps = sorted({entry["step"] for entry in entries})
+    rows = []
+    for rule, operation, operands in dict.fromkeys((entry["rule"], entry["operation"], entry["operands"]) for entry in entries):
+        visits = [
+            entry["visits"]
+            for step in steps
+            for entry in entries
+            if (entry["rule"], entry["operation"], entry["operands"], entry["step"]) == (rule, operation, operands, step)
+        ]
+        rows.append((rule, OPERATIONS[operation], str(operands), *(_visits(count, limit) for count in visits)))
+    return _markdown(("update rule", "connective", "operands", *(f"step {step:g}" for step in steps)), rows)
+
+
+def reverse_table(results: Results) -> str:
+    """Visits until a weight that was decided changes its mind."""
+    entries, limit = results["dual_steps"]["reverse"], results["dual_steps"]["limit"]
+    starts = sorted({entry["start"] for entry in entries})
+    rows = []
+    for rule, operation, step in dict.fromkeys((entry["rule"], entry["operation"], entry["step"]) for entry in entries):
+        visits = [
+            entry["visits"]
+            for start in starts
+            for entry in entries
+            if (entry["rule"], entry["operation"], entry["step"], entry["start"]) == (rule, operation, step, start)
+        ]
+        rows.append((rule, OPERATIONS[operation], f"{step:g}", *(_visits(count, limit) for count in visits)))
+    return _markdown(("update rule", "connective", "step", *(f"from {start:g}" for start in starts)), rows)
+
+
+def cycle_table(results: Results) -> str:
+    """What became of each pair of steps, split by whether the linearised iteration contracts."""
+    cycles = results["cycles"]
+    rows = []
+    for problem in cycles["problems"]:
+        for label, name in (("stable", "yes"), ("unstable", "no")):
+            count = problem["count"][label]
+            periods = _periods(problem, stable=label == "stable")
+            seen = ", ".join(map(str, periods))
+            rows.append((str(problem["seed"]), name, *(str(count[kind]) for kind in CLASSES), seen))
+    return _markdown(("problem", "contracts at the minimum", *CLASSES, "periods"), rows)
+
+
+def _periods(problem: dict[str, Any], stable: bool) -> list[int]:
+    rows = zip(problem["periods"], problem["stable"])
+    return sorted({period for row in rows for period, holds in zip(*row) if period > 1 and holds is stable})
+
+
+def exact_table(results: Results) -> str:
+    """The largest step on the weights with which each way of setting ``delta`` came to rest."""
+    cycles = results["cycles"]
+    steps = cycles["weight_steps"]
+    rows = []
+    for problem in cycles["problems"]:
+        gradient = [step for step, row in zip(steps, problem["kinds"]) if row[0] == "converged"]
+        best = [step for step, kind in zip(steps, problem["exact"]) if kind == "converged"]
+        after = [kind for step, kind in zip(steps, problem["exact"]) if step > max(best, default=0)]
+        rows.append(
+            (
+                str(problem["seed"]),
+                f"{max(gradient, default=float('nan')):.2f}",
+                f"{max(best, default=float('nan')):.2f}",
+                after[0] if after else "",
+            )
+        )
+    return _markdown(("problem", "small gradient steps on delta", "exact delta", "next larger step, exact delta"), rows)
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    "rate": rate_table,
+    "plateau": plateau_table,
+    "settle": settle_table,
+    "reverse": reverse_table,
+    "cycles": cycle_table,
+    "exact": exact_table,
+}
+
+
+def _visits(count: int | None, limit: int) -> str:
+    return f"> {limit:,}" if count is None else f"{count:,}"
+
+
+def _small(value: float) -> str:
+    return "< 1e-6" if value < 1e-6 else f"{value:.3f}"
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
+    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])

@@ -1,0 +1,263 @@
+"""One ``.npz`` file per data set: found, checked, read, written.
+
+A cache is read only if it is whole and says what it should: its size is compared with the manifest's every time, its
+checksum whenever the file has changed since the last comparison. A cache without a manifest, made by someone else in the
+documented form, is accepted if its content is that of the real set, or if it is marked as a sample.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualogic.errors import DataError, MissingDataError, MissingExtraError
+from dualogic.files import check_regular
+from dualogic_paper.data.content import REFERENCE, digest_content
+from dualogic_paper.data.manifest import Manifest, hash_file, write_whole
+from dualogic_paper.data.schema import SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema
+
+VARIABLE = "DUALOGIC_DATA"
+
+
+def folder() -> Path:
+    """Where the caches lie: ``DUALOGIC_DATA`` if it is set, the user's cache folder otherwise.
+
+    Example:
+        >>> folder().name != ""
+        True
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser()
+    try:
+        import pooch
+    except ImportError as error:
+        raise MissingExtraError(f"without {VARIABLE}, pooch finds the folder: pip install 'dualogic[experiments]'") from error
+    return Path(pooch.os_cache("dualogic"))
+
+
+default_folder = folder
+"""The same function, for use where ``folder`` is an argument."""
+
+
+def cache_path(name: str, folder: Path | None = None) -> Path:
+    """The file of a data set's cache, whether it exists or not.
+
+    Example:
+        >>> cache_path("usps", Path("somewhere")).as_posix()
+        'somewhere/usps.npz'
+    """
+    check_name(name)
+    return (default_folder() if folder is None else Path(folder)) / f"{name}.npz"
+
+
+def load(name: str, folder: Path | None = None) -> Arrays:
+    """Read a data set.
+
+    Args:
+        name: one of :data:`dualogic_paper.data.NAMES`.
+        folder: where its cache lies; :func:`folder` by default.
+
+    Returns:
+        The arrays that :data:`dualogic_paper.data.SHAPES` lists under the name.
+
+    Raises:
+        MissingDataError: if there is no cache, with the line to type.
+        DataError: if the cache is corrupt, partial, of another form, or neither the real set nor a sample.
+
+    Example:
+        >>> import tempfile
+        >>> from dualogic_paper.data import make_sample
+        >>> somewhere = Path(tempfile.mkdtemp())
+        >>> _ = make_sample("usps", somewhere, train=20, test=10)
+        >>> {key: array.shape for key, array in load("usps", somewhere).items()}
+        {'train_x': (20, 16, 16), 'train_y': (20,), 'test_x': (10, 16, 16), 'test_y': (10,)}
+    """
+    return open_cache(name, folder)[0]
+
+
+def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False) -> tuple[Arrays, Manifest]:
+    """Read a data set and what is known about its file.
+
+    Args:
+        name: the data set.
+        folder: where its cache lies.
+        thorough: compare the checksum even if the file has not changed since the last time.
+    """
+    path = cache_path(name, folder)
+    try:
+        check_regular(path)
+        file = path.open("rb")
+    except FileNotFoundError:
+        option = f" --folder {path.parent}" if folder is not None else ""
+        raise MissingDataError(f"no {path}; type: dualogic data get {name}{option}") from None
+    with file:
+        status = os.fstat(file.fileno())
+        manifest = Manifest.read(path)
+        if manifest is None:
+            arrays, sample = _read_arrays(name, file, path)
+            manifest = _adopt(name, arrays, sample, file, path)
+            _remember(manifest, path)
+            return arrays, manifest
+        if status.st_size != manifest.size:
+            raise DataError(f"{path} has {status.st_size} bytes, not {manifest.size}: partial or replaced; {_way_out(path)}")
+        if thorough or status.st_mtime_ns != manifest.modified:
+            actual = hash_file(file)
+            if actual != manifest.sha256:
+                raise DataError(f"{path} is corrupt: its SHA-256 is {actual}, not {manifest.sha256}; {_way_out(path)}")
+            manifest = dataclasses.replace(manifest, modified=status.st_mtime_ns)
+            _remember(manifest, path)
+        arrays, sample = _read_arrays(name, file, path)
+        if sample != manifest.sample:
+            raise DataError(f"{path} and {Manifest.path(path).name} disagree on whether it is a sample; {_way_out(path)}")
+        return arrays, manifest
+
+
+def is_sample(name: str, folder: Path | None = None) -> bool:
+    """Whether a cache is a small stand-in (:func:`dualogic_paper.data.make_sample`) and not the real set.
+
+    Example:
+        >>> import tempfile
+        >>> from dualogic_paper.data import make_sample
+        >>> is_sample("stl10", make_sample("stl10", Path(tempfile.mkdtemp())).parent)
+        True
+    """
+    return open_cache(name, folder)[1].sample
+
+
+def describe_cache(name: str, folder: Path | None = None) -> str:
+    """What can be said about a cache in a few words, without reading it.
+
+    Example:
+        >>> describe_cache("usps", Path("no such folder"))
+        'absent'
+    """
+    path = cache_path(name, folder)
+    if not path.exists():
+        return "absent"
+    try:
+        manifest = Manifest.read(path)
+    except DataError as error:
+        return f"refused: {error}"
+    if manifest is None:
+        return "not checked yet"
+    status = path.stat()
+    if status.st_size != manifest.size:
+        return "refused: partial or replaced"
+    checked = "verified" if status.st_mtime_ns == manifest.modified else "changed since it was verified"
+    if manifest.sample:
+        return f"{checked}, a sample and not the real set"
+    return checked if manifest.reference else f"{checked}, other content than the results were measured on"
+
+
+def write_cache(
+    name: str,
+    arrays: Mapping[str, NDArray[np.generic]],
+    folder: Path,
+    *,
+    sources: Mapping[str, str] | None = None,
+    sample: bool = False,
+) -> tuple[Path, Manifest]:
+    """Check arrays and write them as the cache of a data set, whole or not at all.
+
+    Args:
+        name: the data set.
+        arrays: in the documented form; a sample may have fewer rows.
+        folder: made if it does not exist.
+        sources: the official files and their checksums.
+        sample: mark it as a stand-in.
+
+    Returns:
+        The file, and the manifest that was put beside it.
+    """
+    path = cache_path(name, folder)
+    check_schema(name, arrays, sample=sample, where=f"what would become {path}")
+    mark = {SAMPLE_KEY: np.array(True)} if sample else {}
+    # Between these steps there is never a manifest beside a file that it does not describe.
+    with write_whole(path) as file:
+        np.savez(file, **arrays, **mark)  # type: ignore[arg-type]  # numpy's stub takes the keywords for allow_pickle
+        file.flush()
+        content = digest_content(name, arrays)
+        manifest = Manifest(
+            sha256=hash_file(file),
+            size=os.fstat(file.fileno()).st_size,
+            content=content,
+            reference=content == REFERENCE[name],
+            sample=sample,
+            sources=dict(sources or {}),
+        )
+        Manifest.path(path).unlink(missing_ok=True)
+    manifest = dataclasses.replace(manifest, modified=path.stat().st_mtime_ns)
+    manifest.write(path)
+    return path, manifest
+
+
+def _read_arrays(name: str, file: IO[bytes], path: Path) -> tuple[Arrays, bool]:
+    try:
+        with zipfile.ZipFile(file) as members:
+            for member in members.infolist():
+                _check_claim(name, members, member, path)
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except DataError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path} is not a whole .npz file ({error}); {_way_out(path)}") from error
+    mark = arrays.pop(SAMPLE_KEY, None)
+    sample = mark is not None
+    check_schema(name, arrays, sample=sample, where=str(path))
+    return arrays, sample
+
+
+def _check_claim(name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
+    """Refuse an array that claims more memory than the real set needs, before any of it is read."""
+    key = member.filename.removesuffix(".npy")
+    entry = Entry((), "bool") if key == SAMPLE_KEY else SHAPES[name].get(key)
+    if entry is None:
+        raise DataError(f"{path} is not a cache of {name}: {key[:100]} should not be there; {_way_out(path)}")
+    with archive.open(member) as header:
+        if np.lib.format.read_magic(header) != (1, 0):
+            raise ValueError(f"{key} has a header of another version")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(header)
+    claimed = math.prod(shape) * dtype.itemsize
+    most = math.prod(entry.shape) * np.dtype(entry.dtype).itemsize
+    if min(shape, default=0) < 0 or claimed > most:
+        raise DataError(f"{path} is not a cache of {name}: {key} claims {claimed:,} bytes, more than {most:,}; {_way_out(path)}")
+
+
+def _adopt(name: str, arrays: Arrays, sample: bool, file: IO[bytes], path: Path) -> Manifest:
+    content = digest_content(name, arrays)
+    if not sample and content != REFERENCE[name]:
+        raise DataError(
+            f"{path} has the form of {name} but not its content (digest {content}, expected {REFERENCE[name]}), and no manifest "
+            f"says where it came from; {_way_out(path)}"
+        )
+    status = os.fstat(file.fileno())
+    return Manifest(
+        sha256=hash_file(file),
+        size=status.st_size,
+        content=content,
+        reference=not sample,
+        sample=sample,
+        modified=status.st_mtime_ns,
+    )
+
+
+def _remember(manifest: Manifest, path: Path) -> None:
+    with contextlib.suppress(OSError):  # a folder that cannot be written to only costs the comparison each time
+        manifest.write(path)
+
+
+def _way_out(path: Path) -> str:
+    return f"delete it and type: dualogic data get {path.stem} --folder {path.parent}"

@@ -1,0 +1,146 @@
+"""Downloads that continue where they stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dualogic.errors import DataError, DownloadError, MissingExtraError
+from dualogic_paper.data.sources import Source
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with the file's name, the bytes that are here and the bytes in all (0 if unknown)."""
+
+CHUNK = 1 << 14
+"""Bytes written at a time, the most that a broken connection loses."""
+
+TIMEOUT = (15, 60)
+STALLS = 3
+"""Attempts in a row that may bring nothing."""
+
+
+def download(source: Source, folder: Path, on_progress: OnProgress | None = None) -> Path:
+    """Fetch one official file with :mod:`pooch`, unless it is there already.
+
+    An interrupted download leaves ``FILE.part``, from which the next call goes on. Only a file with the right checksum gets
+    its name; one with another is deleted.
+
+    Args:
+        source: the file.
+        folder: where to put it.
+        on_progress: called while bytes arrive.
+
+    Returns:
+        The file.
+
+    Raises:
+        DownloadError: if the server cannot be reached or breaks off again and again.
+        DataError: if what came has another checksum than published.
+    """
+    try:
+        import pooch
+    except ImportError as error:
+        raise MissingExtraError("pooch fetches the data: pip install 'dualogic[experiments]'") from error
+    fetcher = ResumingDownloader(folder / f"{source.file}.part", on_progress or (lambda file, done, total: None))
+    with _quiet(pooch.get_logger()):
+        try:
+            fetched = pooch.retrieve(
+                source.url, known_hash=f"md5:{source.md5}", fname=source.file, path=folder, downloader=fetcher
+            )
+        except ValueError as error:
+            raise DataError(f"{source.url} is not the official file, or came corrupt, and was deleted: {error}") from error
+    return Path(fetched)
+
+
+class ResumingDownloader:
+    """A downloader for :mod:`pooch` that asks only for the bytes that are not here yet.
+
+    Args:
+        part: the file that keeps the bytes between attempts.
+        on_progress: called while bytes arrive.
+    """
+
+    def __init__(self, part: Path, on_progress: OnProgress) -> None:
+        self.part = part
+        self.on_progress = on_progress
+
+    def __call__(self, url: str, output_file: str, pooch: object = None) -> None:
+        """Fetch ``url`` into ``output_file``, in as many attempts as bring something."""
+        import requests
+
+        stalls = 0
+        while True:
+            before = self._size()
+            try:
+                whole = self._attempt(url)
+            except requests.RequestException as error:
+                if error.response is not None and error.response.status_code < 500:  # asking again would not help
+                    raise self._give_up(url, error) from error
+                whole, reason = False, error
+            else:
+                reason = requests.ConnectionError("the server ended the file early")
+            if whole:
+                break
+            stalls = stalls + 1 if self._size() <= before else 0
+            if stalls >= STALLS:
+                raise self._give_up(url, reason) from reason
+        os.replace(self.part, output_file)
+
+    def _attempt(self, url: str) -> bool:
+        """One request; returns whether the part is now the whole file."""
+        import requests
+
+        offset = self._size()
+        headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={offset}-"} if offset else {})}
+        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+            if response.status_code == requests.codes.requested_range_not_satisfiable and offset:
+                if _length_in_all(response) == offset:
+                    return True
+                self.part.unlink()  # longer than the file: the remains of another one
+                return False
+            response.raise_for_status()
+            continued = response.status_code == requests.codes.partial_content and _first_byte(response) == offset
+            done = offset if continued else 0
+            length = response.headers.get("Content-Length")
+            total = done + int(length) if length else 0
+            with self.part.open("ab" if continued else "wb") as file:
+                self.on_progress(self.part.stem, done, total)
+                for chunk in response.iter_content(CHUNK):
+                    file.write(chunk)
+                    done += len(chunk)
+                    self.on_progress(self.part.stem, done, total)
+                file.flush()
+                os.fsync(file.fileno())
+        return done >= total  # without a length the end of the connection is the end of the file; the checksum decides
+
+    def _size(self) -> int:
+        return self.part.stat().st_size if self.part.exists() else 0
+
+    def _give_up(self, url: str, error: Exception) -> DownloadError:
+        kept = f"; the same command goes on after the {self._size()} bytes in {self.part}" if self._size() else ""
+        return DownloadError(f"{url} cannot be fetched ({error}){kept}")
+
+
+def _length_in_all(response: Any) -> int | None:
+    found = re.fullmatch(r"bytes \*/(\d+)", response.headers.get("Content-Range", ""))
+    return int(found[1]) if found else None
+
+
+def _first_byte(response: Any) -> int | None:
+    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    return int(found[1]) if found else None
+
+
+@contextlib.contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,115 @@
+"""From the official files to a cache."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from dualogic.errors import DataError, DualogicError, MissingDataError
+from dualogic_paper.data.cache import cache_path, open_cache, write_cache
+from dualogic_paper.data.content import REFERENCE, digest_content
+from dualogic_paper.data.convert import convert
+from dualogic_paper.data.download import OnProgress, download
+from dualogic_paper.data.manifest import Manifest, hash_file
+from dualogic_paper.data.sources import SOURCES, Source
+
+MOST_BYTES = 4 << 30
+DAY = 24 * 60 * 60
+
+
+def get(
+    name: str,
+    folder: Path | None = None,
+    *,
+    files: Path | None = None,
+    keep: bool = False,
+    accept_different: bool = False,
+    on_progress: OnProgress | None = None,
+) -> tuple[Path, Manifest, bool]:
+    """Make sure that the cache of a data set is there, from its official files if need be.
+
+    Args:
+        name: the data set.
+        folder: where the cache lies; :func:`dualogic_paper.data.folder` by default.
+        files: a folder with the official files, or the only one of them; they are downloaded by default.
+        keep: keep what was downloaded.
+        accept_different: accept content other than the reference from files without a published checksum.
+        on_progress: called while bytes arrive.
+
+    Returns:
+        The cache, what is known about it, and whether it was made now.
+
+    Raises:
+        MissingDataError: if an official file has to be fetched by hand, with its page.
+        DownloadError: if a file cannot be fetched.
+        DataError: if a file is not the official one.
+    """
+    path = cache_path(name, folder)
+    try:
+        manifest = open_cache(name, path.parent)[1]
+    except DualogicError:  # absent, or not to be read: made anew
+        pass
+    else:
+        if not manifest.sample:
+            return path, manifest, False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(path)
+    downloads = path.parent / "downloads" / name
+    official = {
+        source.file: download(source, downloads, on_progress) if files is None else _find(source, Path(files))
+        for source in _by_machine(name, files)
+    }
+    arrays = convert(name, official)
+    checked = all(source.md5 for source in SOURCES[name])
+    if not checked and not accept_different and digest_content(name, arrays) != REFERENCE[name]:
+        named = ", ".join(map(str, official.values()))
+        raise DataError(
+            f"{named} gives other content than the {name} that the project's results were measured on; "
+            "if it is the right file all the same, add --accept-different"
+        )
+    _, manifest = write_cache(name, arrays, path.parent, sources=_describe(name, official))
+    if files is None and not keep:
+        shutil.rmtree(downloads, ignore_errors=True)
+    return path, manifest, True
+
+
+def _by_machine(name: str, files: Path | None) -> tuple[Source, ...]:
+    """The sources, if they are here or can be downloaded."""
+    by_hand = [source for source in SOURCES[name] if source.by_hand]
+    if files is None and by_hand:
+        pages = " and ".join(f"{source.file} from {source.url}" for source in by_hand)
+        raise MissingDataError(f"{name} has to be fetched by hand: save {pages}, then type: dualogic data get {name} --from FILE")
+    return SOURCES[name]
+
+
+def _find(source: Source, files: Path) -> Path:
+    path = files / source.file if files.is_dir() else files
+    if not path.is_file():
+        raise MissingDataError(f"no {path}; it is the official file at {source.url}")
+    if path.stat().st_size > MOST_BYTES:
+        raise DataError(
+            f"{path} has {path.stat().st_size:,} bytes, more than any official file; it should be that at {source.url}"
+        )
+    if source.md5:
+        with path.open("rb") as file:
+            actual = hash_file(file, "md5")
+        if actual != source.md5:
+            raise DataError(f"{path} is not the official file, or corrupt: its MD5 is {actual}, not {source.md5} ({source.url})")
+    return path
+
+
+def _describe(name: str, official: Mapping[str, Path]) -> dict[str, str]:
+    sources = {}
+    for source in SOURCES[name]:
+        with official[source.file].open("rb") as file:
+            sources[source.url] = f"sha256:{hash_file(file)}"
+    return sources
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete what a killed process was writing; a day old, so that no living one is writing it."""
+    for leftover in path.parent.glob(f".{path.stem}.*.tmp"):
+        if leftover.stat().st_mtime < time.time() - DAY:
+            leftover.unlink(missing_ok=True)

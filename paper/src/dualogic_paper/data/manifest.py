@@ -1,0 +1,141 @@
+"""The small file beside a cache that says what the cache must be, and writing both so that none is ever half there."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from dualogic.errors import DataError
+
+CONVERTER = 1
+"""Raised when a converter would write other content from the same official files."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What is known about a cache.
+
+    Attributes:
+        sha256: of the ``.npz`` file.
+        size: of the ``.npz`` file, in bytes.
+        content: digest of the arrays, see :func:`dualogic_paper.data.content.digest_content`.
+        reference: whether the content is the one that the project's results were measured on.
+        sample: whether this is a small stand-in and not the real set.
+        sources: the official files it was made from, with their checksums; empty for a cache that was found.
+        converter: version of the code that made it.
+        modified: the file's time of change, in nanoseconds, when ``sha256`` was last compared with it.
+    """
+
+    sha256: str
+    size: int
+    content: str
+    reference: bool
+    sample: bool = False
+    sources: dict[str, str] = dataclasses.field(default_factory=dict)
+    converter: int = CONVERTER
+    modified: int = 0
+
+    @staticmethod
+    def path(cache: Path) -> Path:
+        """Where the manifest of a cache lies."""
+        return cache.with_suffix(".json")
+
+    @classmethod
+    def read(cls, cache: Path) -> Manifest | None:
+        """The manifest beside a cache, or ``None`` without one.
+
+        Raises:
+            DataError: if it cannot be read as a manifest.
+        """
+        path = cls.path(cache)
+        try:
+            fields: Any = json.loads(path.read_text(encoding="utf-8"))
+            manifest = cls(**fields)
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"{path} is not a manifest ({error}); delete it, and {cache.name} is checked by its content"
+            ) from error
+        wrong = [
+            field.name for field in dataclasses.fields(cls) if type(getattr(manifest, field.name)).__name__ != _type_name(field)
+        ]
+        if wrong:
+            raise DataError(
+                f"{path} is not a manifest ({', '.join(wrong)}); delete it, and {cache.name} is checked by its content"
+            )
+        return manifest
+
+    def write(self, cache: Path) -> None:
+        """Put the manifest beside its cache in one step."""
+        with write_whole(self.path(cache)) as file:
+            file.write((json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
+
+
+def _type_name(field: dataclasses.Field[Any]) -> str:
+    return str(field.type).split("[")[0]
+
+
+@contextlib.contextmanager
+def write_whole(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name only when complete and on disk.
+
+    Args:
+        path: the name; a file that is there stays until the new one replaces it.
+
+    Yields:
+        A temporary file in the same folder; removed if the block fails.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with write_whole(folder / "a.txt") as file:
+        ...     _ = file.write(b"all of it")
+        >>> [path.name for path in folder.iterdir()]
+        ['a.txt']
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("x+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def hash_file(file: IO[bytes], algorithm: str = "sha256") -> str:
+    """Digest of an open file from its beginning; leaves it at the beginning.
+
+    Example:
+        >>> import io
+        >>> hash_file(io.BytesIO(b""), "md5")
+        'd41d8cd98f00b204e9800998ecf8427e'
+    """
+    digest = hashlib.new(algorithm)
+    file.seek(0)
+    while block := file.read(1 << 20):
+        digest.update(block)
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # a folder cannot be opened there, and a rename is on disk when it returns
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,171 @@
+"""Small stand-ins for the data sets, in their exact form: for tests and ``--smoke`` runs, never for results.
+
+Digits are scikit-learn's 8x8 digits enlarged, operators are drawn, photographs are a colour pattern per class under noise; so
+a network can learn something from each, but nothing of the real set. A stand-in is marked in its file and its manifest.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dualogic.errors import MissingExtraError, OptionError
+from dualogic_paper.data.cache import write_cache
+from dualogic_paper.data.schema import ALPHABET, Arrays, check_name
+
+Images = NDArray[np.uint8]
+CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+STL10_CLASSES = ("airplane", "bird", "automobile", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")  # its "car"
+CIFAR100_COARSE = (  # the superclass of each class
+    *(4, 1, 14, 8, 0, 6, 7, 7, 18, 3, 3, 14, 9, 18, 7, 11, 3, 9, 7, 11, 6, 11, 5, 10, 7),
+    *(6, 13, 15, 3, 15, 0, 11, 1, 10, 12, 14, 16, 9, 11, 5, 5, 19, 8, 8, 15, 13, 14, 17, 18, 10),
+    *(16, 4, 17, 4, 2, 0, 17, 4, 18, 17, 10, 3, 2, 12, 12, 16, 12, 1, 9, 19, 2, 10, 0, 1, 16),
+    *(12, 9, 13, 15, 13, 16, 19, 2, 4, 6, 19, 5, 5, 8, 19, 18, 1, 2, 15, 6, 0, 17, 8, 14, 13),
+)
+
+
+def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
+    """Write a small stand-in for a data set.
+
+    Args:
+        name: one of :data:`dualogic_paper.data.NAMES`.
+        folder: a temporary one, so that it is not found in place of the real set.
+        seed: of all draws.
+        sizes: numbers of rows, ``train`` and ``test`` (STL-10 has ``test`` only), for HWF also of ``symbols``.
+
+    Returns:
+        The cache; :func:`dualogic_paper.data.load` reads it.
+
+    Example:
+        >>> import tempfile
+        >>> make_sample("cifar10", Path(tempfile.mkdtemp()), train=20, test=10).name
+        'cifar10.npz'
+    """
+    check_name(name)
+    maker, defaults = _MAKERS[name]
+    unknown = sorted(sizes.keys() - defaults.keys())
+    if unknown or min(sizes.values(), default=1) < 1:
+        raise OptionError(f"the sizes of a sample of {name} are {', '.join(defaults)}, each at least 1; got {sizes}")
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    return write_cache(name, maker(rng, **{**defaults, **sizes}), Path(folder), sample=True)[0]
+
+
+def _make_digits(scale: int, padding: int) -> Callable[..., Arrays]:
+    def make(rng: Generator, train: int, test: int) -> Arrays:
+        images, labels = _draw_digits(rng, train + test, scale, padding)
+        return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
+
+    return make
+
+
+def _draw_digits(rng: Generator, count: int, scale: int, padding: int) -> tuple[Images, Images]:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise MissingExtraError("sample digits come with scikit-learn: pip install 'dualogic[experiments]'") from error
+    digits = load_digits()
+    order = np.concatenate([rng.permutation(len(digits.target)) for _ in range(-(-count // len(digits.target)))])[:count]
+    small = (digits.images[order] * (255 / 16)).astype(np.uint8)
+    return _enlarge(rng, small, scale, padding), digits.target[order].astype(np.uint8)
+
+
+def _enlarge(rng: Generator, small: Images, scale: int, padding: int) -> Images:
+    """Enlarge ``(n, height, width)`` and shift each image by up to half its padding, so that repeated rows differ."""
+    large = np.pad(small.repeat(scale, 1).repeat(scale, 2), [(0, 0), (padding, padding), (padding, padding)])
+    shifts = rng.integers(-(padding // 2), padding // 2 + 1, (len(large), 2)).tolist()
+    return np.stack([np.roll(image, shift, (0, 1)) for image, shift in zip(large, shifts)])
+
+
+def _make_formulas(rng: Generator, symbols: int, train: int, test: int) -> Arrays:
+    classes = np.arange(max(symbols, len(ALPHABET))) % len(ALPHABET)
+    arrays: Arrays = {"symbols": _draw_symbols(rng, classes), "alphabet": np.array(list(ALPHABET))}
+    for split, count in (("train", train), ("test", test)):
+        # Like the real set's, some test images occur in training formulas and some do not.
+        known = (
+            np.ones(len(classes), bool) if split == "test" else np.arange(len(classes)) < max(len(classes) // 2, len(ALPHABET))
+        )
+        images, labels = np.full((count, 7), -1, np.int32), np.full((count, 7), -1, np.int8)
+        for row in range(count):
+            for position in range(2 * rng.integers(4) + 1):
+                label = rng.integers(9) if position % 2 == 0 else rng.integers(9, 13)
+                labels[row, position] = label
+                images[row, position] = rng.choice(np.flatnonzero((classes == label) & known))
+        results = np.array([_evaluate([int(label) for label in row if label >= 0]) for row in labels])
+        arrays |= {f"{split}_images": images, f"{split}_labels": labels, f"{split}_result": results}
+    return arrays
+
+
+def _evaluate(labels: list[int]) -> float:
+    """Products and quotients from left to right, then sums; digits 1 to 9 are labels 0 to 8."""
+    total, sign, term = 0.0, 1.0, float(labels[0] + 1)
+    for operator, digit in zip(labels[1::2], labels[2::2]):
+        value = float(digit + 1)
+        if ALPHABET[operator] == "*":
+            term *= value
+        elif ALPHABET[operator] == "/":
+            term /= value
+        else:
+            total, sign, term = total + sign * term, 1.0 if ALPHABET[operator] == "+" else -1.0, value
+    return total + sign * term
+
+
+def _draw_symbols(rng: Generator, classes: NDArray[np.integer]) -> Images:
+    digits, labels = _draw_digits(rng, 1797, 1, 0)
+    small = np.empty((len(classes), 8, 8), np.uint8)
+    for row, label in enumerate(classes):
+        small[row] = rng.choice(digits[labels == label + 1]) if label < 9 else _draw_operator(rng, ALPHABET[label])
+    ink = np.pad(_enlarge(rng, small, 5, 2), [(0, 0), (0, 1), (0, 1)])
+    return 255 - ink  # dark on white, as the real ones
+
+
+def _draw_operator(rng: Generator, operator: str) -> Images:
+    image = np.zeros((8, 8), np.uint8)
+    ink, middle = rng.integers(180, 256), rng.integers(3, 5)
+    diagonal = np.arange(1, 7)
+    if operator in "+-/":
+        image[middle, 1:7] = ink
+    if operator == "+":
+        image[1:7, middle] = ink
+    if operator == "/":
+        image[[1, 6], middle] = ink
+    if operator == "*":
+        image[diagonal, diagonal] = image[diagonal, 7 - diagonal] = ink
+    return np.maximum(image, rng.integers(0, 30, image.shape, dtype=np.uint8))
+
+
+def _make_photographs(classes: tuple[str, ...], coarse: tuple[int, ...] | None = None) -> Callable[..., Arrays]:
+    def make(rng: Generator, **rows: int) -> Arrays:
+        arrays: Arrays = {}
+        for split, count in rows.items():
+            labels = np.sort(np.arange(count) % len(classes)).astype(np.uint8)
+            if coarse is None:
+                labels = rng.permutation(labels)
+            else:  # sorted by class, as the real set
+                arrays[f"{split}_coarse"] = np.array(coarse, np.uint8)[labels]
+            arrays |= {f"{split}_x": _draw_photographs(rng, labels, classes), f"{split}_y": labels}
+        return arrays
+
+    return make
+
+
+def _draw_photographs(rng: Generator, labels: Images, classes: tuple[str, ...]) -> Images:
+    # A class has the same pattern in every set that knows it, so that CIFAR-10 transfers to STL-10.
+    seeds = [zlib.crc32(word.encode()) for word in classes]
+    patterns = np.stack([np.random.default_rng(seed).integers(40, 216, (4, 4, 3)) for seed in seeds])
+    large = patterns[labels].repeat(8, 1).repeat(8, 2)
+    return np.clip(large + rng.normal(0, 25, large.shape), 0, 255).astype(np.uint8)
+
+
+_MAKERS: Mapping[str, tuple[Callable[..., Arrays], Mapping[str, int]]] = {
+    "mnist": (_make_digits(3, 2), {"train": 600, "test": 200}),
+    "usps": (_make_digits(2, 0), {"train": 200, "test": 100}),
+    "hwf": (_make_formulas, {"symbols": 390, "train": 200, "test": 60}),
+    "cifar100": (_make_photographs(tuple(f"class {k}" for k in range(100)), CIFAR100_COARSE), {"train": 400, "test": 200}),
+    "cifar10": (_make_photographs(CIFAR10_CLASSES), {"train": 400, "test": 200}),
+    "stl10": (_make_photographs(STL10_CLASSES), {"test": 200}),
+}

@@ -1,0 +1,154 @@
+"""Every run behind docs/results.md.
+
+Call: ``python -m dualogic_paper.every_run --runs RUNS --jobs 16 --part small`` (and ``images``, ``cifar100``, ``long``), on a
+machine with a GPU and the data sets; then
+``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder in RUNS. Runs that
+have ended are not made again. Small runs leave a GPU idle most of the time: sixteen at a time share one, best under NVIDIA's
+multi-process service (``nvidia-cuda-mps-control -d``). Large networks fill it: two at a time are enough.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dualogic.errors import StateError
+from dualogic_paper.runner import Config, Machine, run_all
+from dualogic_paper.tasks import TASKS
+
+SEEDS = range(5)
+MORE_SEEDS = range(10)
+SMALL = ("hwf", "hwf-5-20", "digits-mixed", "digits", "hwf-efficiency", "hwf-efficiency-5", "paths", "paths-draws")
+IMAGES = ("cifar10-stl10",)
+NETWORKS = ("vgg16", "resnet50", "densenet100")
+CHANGED: dict[str, dict[str, Any]] = {"cifar10-stl10": {"epochs": 30, "measure_every": 5}}
+"""Hyper-parameters that differ from the paper's, for want of time on the machine."""
+PRECISION: dict[str, Any] = {"cifar10-stl10": "bf16-mixed", "cifar100": "bf16-mixed"}
+CIFAR100_ARMS = ("dual", "none", "dl2", "hard", "uniform", "entropy", "pd1", "pd2")
+MAIN_ROWS = {(network, arm): 3 for network in ("vgg16", "resnet50") for arm in ("none", "dual")}
+"""Numbers of seeds; all else of CIFAR-100 has one."""
+FORMS = {"vgg16": ("each", "one"), "resnet50": ("each",), "densenet100": ("each",)}
+"""Of the rule of CIFAR-100, for ``dual``, beside the published one; with as many seeds where that is cheap."""
+SHARED = {"rule": "exponentiated", "step": 2.0, "share": 0.02}
+LONG: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("none", "published", {}),
+    ("dual", "each", {}),
+    ("dl2", "published", {}),
+    ("hard", "each", {}),
+    ("entropy", "published", {}),
+    ("dual", "each", SHARED),
+)
+"""Runs of the longer schedule: arm, form of the rule, options of the method."""
+SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}
+"""Arms with ten seeds."""
+FEWER = {"paths-draws": ("none", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")}
+
+# What the tables' rows leave open: which part of the defaults does what. Task, arm, options of the method, hyper-parameters.
+VARIANTS: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
+    ("digits-mixed", "dual", {"evidence": False}, {}),
+    ("digits-mixed", "uniform", {"evidence": True}, {}),
+    ("digits", "dual", {"evidence": False}, {}),
+    ("digits", "uniform", {"evidence": True}, {}),
+    ("hwf", "none", {}, {"ink": True}),
+    ("hwf", "dual", {}, {"ink": True}),
+    ("paths", "dual", {"delta": "exact"}, {}),
+    ("paths-draws", "dual", {"delta": "exact"}, {}),
+    ("cifar10-stl10", "dual", {"delta": "exact"}, {}),
+)
+
+
+def make_configs(task: str) -> Iterator[Config]:
+    for arm in FEWER.get(task, TASKS[task].arms):
+        for seed in MORE_SEEDS if arm in SHOWN_IN_FULL.get(task, ()) else SEEDS:
+            yield Config(TASKS[task](**CHANGED.get(task, {})), arm, seed=seed, precision=PRECISION.get(task, "32-true"))
+
+
+def make_variants(tasks: tuple[str, ...]) -> Iterator[tuple[Path, Config]]:
+    """Each variant in a folder of its own, because a run's folder is named after task, method and seed."""
+    for number, (task, arm, options, changed) in enumerate(VARIANTS):
+        for seed in SEEDS if task in tasks else ():
+            hyper = TASKS[task](**{**CHANGED.get(task, {}), **changed})
+            precision = PRECISION.get(task, "32-true")
+            yield Path(f"variant-{number}"), Config(hyper, arm, options, seed=seed, precision=precision)
+
+
+def make_cifar100() -> Iterator[tuple[Path, Config]]:
+    """Each network in folders of its own; the most telling runs first."""
+    for network in NETWORKS:
+        for arm in CIFAR100_ARMS:
+            for form in ("published", *FORMS[network]) if arm == "dual" else ("published",):
+                for seed in range(MAIN_ROWS.get((network, arm), 1) if form == "published" or network == "vgg16" else 1):
+                    task = TASKS["cifar100"](model=network, form=form)
+                    yield Path(f"{network}-{form}"), Config(task, arm, seed=seed, precision=PRECISION["cifar100"])
+
+
+def make_long() -> Iterator[tuple[Path, Config]]:
+    """Each run in a folder of its own, as a run's folder is not named after its options."""
+    for number, (arm, form, options) in enumerate(LONG):
+        task = TASKS["cifar100-long"](model="resnet50", form=form)
+        yield Path(f"long-{number}"), Config(task, arm, options, seed=0, precision=PRECISION["cifar100"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--part", choices=("small", "images", "cifar100", "long"), default="small")
+    parser.add_argument("--tasks", nargs="+", help="only these")
+    parser.add_argument("--arms", nargs="+", help="only these")
+    parser.add_argument("--folders", nargs="+", help="only these folders of runs, such as main, variant-3 or resnet50-published")
+    parser.add_argument("--seeds", nargs="+", type=int, help="only these")
+    parser.add_argument("--tune", action="store_true", help="let cuDNN time its algorithms")
+    parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
+    arguments = parser.parse_args()
+    tasks = {"small": SMALL, "images": IMAGES, "cifar100": (), "long": ()}[arguments.part]
+    batches = [(Path("main"), config) for task in tasks for config in make_configs(task)] + list(make_variants(tasks))
+    if arguments.part == "cifar100":
+        batches = list(make_cifar100())
+    if arguments.part == "long":
+        batches = list(make_long())
+    batches = [
+        (folder, config)
+        for folder, config in batches
+        if (arguments.tasks is None or config.task.name in arguments.tasks)
+        and (arguments.arms is None or config.method in arguments.arms)
+        and (arguments.folders is None or folder.name in arguments.folders)
+        and (arguments.seeds is None or config.seed in arguments.seeds)
+    ]
+    if arguments.smoke:
+        batches = [
+            (folder, dataclasses.replace(config, task=_short(config.task))) for folder, config in batches if not config.seed
+        ]
+    started, done = time.perf_counter(), 0
+
+    def report(config: Config) -> None:
+        nonlocal done
+        done += 1
+        print(
+            f"{time.perf_counter() - started:6.0f} s {done}/{len(batches)} {config.task.name} {config.method} {config.seed}",
+            flush=True,
+        )
+
+    items = [(arguments.runs / folder, config) for folder, config in batches]
+    try:
+        run_all(
+            [config for _, config in items],
+            Machine(tune=arguments.tune, checkpoint_seconds=60.0),
+            [folder for folder, _ in items],
+            jobs=arguments.jobs,
+            on_end=report,
+        )
+    except StateError as error:
+        print(error)
+
+
+def _short(config: Config) -> Config:
+    return dataclasses.replace(config, task=dataclasses.replace(config.task, epochs=1, measure_every=1))
+
+
+if __name__ == "__main__":
+    main()

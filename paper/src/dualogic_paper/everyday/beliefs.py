@@ -1,0 +1,149 @@
+"""Beliefs: yes or no to simple questions about plants and animals, such as "is a daffodil a flower?".
+
+The facts are BeliefBank's: 85 entities by 41 predicates, of which one answer in ten has a label. A small network learns an
+embedding of each entity and each predicate. 254 rules lead from belief to belief: whatever is a bird can fly, and is no flower.
+Nothing but the network's own answers says where a rule applies, so a wrong yes teaches further wrong ones; a rule read
+backwards, from "cannot fly" to "is no bird", would take it back. One row of the loss is one rule about one entity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+import dualogic as dl
+from dualogic_paper.everyday.data import load, unpack
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, take_step
+
+LABELLED = 0.1
+"""The share of facts that have a label."""
+ENTITIES_PER_BATCH = 17
+
+antecedent = dl.boolean("antecedent", input="logits")
+consequent = dl.boolean("consequent", input="logits")
+RULE = antecedent >> consequent
+"""Where a rule says "then not", the consequent is bound to minus its logit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """What is true.
+
+    Attributes:
+        entities: their names.
+        predicates: their names.
+        truth: which predicate is true of which entity, ``(entities, predicates)``.
+        antecedents: of the rules, as positions of predicates, ``(rules,)``.
+        consequents: likewise.
+        positive: whether the consequent follows, or its opposite, ``(rules,)``.
+    """
+
+    entities: list[str]
+    predicates: list[str]
+    truth: Tensor
+    antecedents: Tensor
+    consequents: Tensor
+    positive: Tensor
+
+
+@functools.lru_cache(maxsize=1)
+def load_world() -> World:
+    """The facts and the rules; the same for every seed."""
+    arrays = load("beliefs")
+    entities, predicates = arrays["entities"].tolist(), arrays["predicates"].tolist()
+    return World(
+        entities,
+        predicates,
+        torch.tensor(unpack(arrays["truth"], len(entities), len(predicates))),
+        torch.tensor(arrays["antecedents"], dtype=torch.long),
+        torch.tensor(arrays["consequents"], dtype=torch.long),
+        torch.tensor(arrays["positive"]),
+    )
+
+
+class Believer(nn.Module):
+    """Logits of yes for pairs of entities and predicates, ``(n,)`` each."""
+
+    def __init__(self, entities: int, predicates: int, width: int = 32) -> None:
+        super().__init__()
+        self.entity, self.predicate = nn.Embedding(entities, width), nn.Embedding(predicates, width)
+        self.body = nn.Sequential(nn.Linear(2 * width, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+
+    def forward(self, entities: Tensor, predicates: Tensor) -> Tensor:
+        """One logit for each pair."""
+        logits: Tensor = self.body(torch.cat([self.entity(entities), self.predicate(predicates)], -1)).squeeze(-1)
+        return logits
+
+    def ask_everything(self, entities: Tensor) -> Tensor:
+        """Logits of all predicates of some entities, ``(entities, predicates)``."""
+        count = self.predicate.num_embeddings
+        predicates = torch.arange(count).repeat(len(entities))
+        logits: Tensor = self(entities.repeat_interleave(count), predicates)
+        return logits.view(len(entities), count)
+
+
+def run(make_loss: LossFactory, seed: int, epochs: int = 80) -> Metrics:
+    """Train a network on a tenth of the facts, and ask it for the others; a batch is 17 entities with all their rules."""
+    world = load_world()
+    entities, predicates = world.truth.shape
+    rules = len(world.antecedents)
+    facts = torch.randperm(world.truth.numel(), generator=torch.Generator().manual_seed(seed))
+    facts = facts[: int(LABELLED * world.truth.numel())]
+    answers = world.truth.flatten()[facts].float()
+    believer = Believer(entities, predicates)
+    optimizer = torch.optim.AdamW(believer.parameters(), lr=3e-3, weight_decay=0.01)
+    logic = make_loss(RULE, entities * rules)
+    sign = torch.where(world.positive, 1.0, -1.0)
+    for some in batches(entities, ENTITIES_PER_BATCH, epochs, seed):
+        loss = binary_cross_entropy_with_logits(believer(facts // predicates, facts % predicates), answers)
+        if logic is not None:
+            beliefs = believer.ask_everything(some)
+            loss = loss + logic(
+                (some.unsqueeze(1) * rules + torch.arange(rules)).flatten(),
+                antecedent=beliefs[:, world.antecedents].flatten(),
+                consequent=(sign * beliefs[:, world.consequents]).flatten(),
+            )
+        take_step(optimizer, loss)
+    with torch.no_grad():
+        said = believer.ask_everything(torch.arange(entities)) > 0
+    return measure(said, facts, world)
+
+
+def measure(said: Tensor, facts: Tensor, world: World) -> Metrics:
+    """F1 on facts without a label; how many implications hold of those that the network's own beliefs set off.
+
+    Args:
+        said: the answers, ``(entities, predicates)``.
+        facts: positions of those with a label, in the flattened table.
+        world: what is true.
+    """
+    asked = torch.ones(world.truth.numel(), dtype=torch.bool)
+    asked[facts] = False
+    asked = asked.view(world.truth.shape)
+    set_off = said[:, world.antecedents]
+    follows = said[:, world.consequents] == world.positive
+    in_antecedents = torch.zeros(len(world.predicates), dtype=torch.bool)
+    in_antecedents[world.antecedents] = True
+    return {
+        "f1": f1(said[asked], world.truth[asked]),
+        "accuracy": percent((said == world.truth)[asked]),
+        HELD: percent(follows[set_off]) if set_off.any() else 100.0,
+        "recall_antecedents": percent(said[asked & world.truth & in_antecedents]),
+        "recall_others": percent(said[asked & world.truth & ~in_antecedents]),
+        "too_many_yes": percent(said) - percent(world.truth),
+    }
+
+
+PROBLEM = Problem(
+    name="beliefs",
+    about="yes or no to questions about plants and animals; 254 rules from belief to belief",
+    primary="f1",
+    title="F1",
+    run=run,
+    small={"epochs": 20},
+    tuned=True,
+)

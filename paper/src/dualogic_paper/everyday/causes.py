@@ -1,0 +1,76 @@
+"""Causes: why a machine stopped, as one or several of five causes.
+
+Every stop has some cause; the rule is a plain *or* over five outputs. Wear is a cause of three stops in four, so that the *or*
+is mostly met by it and has nothing to say about the other four. It helps with the remaining quarter, whose causes are rare. A
+method that also pulls at operands which are not needed gives stops too many causes. There are 60 labelled stops and 1,500
+without.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+import dualogic as dl
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, take_step
+
+CAUSES = ("wear", "heat", "dust", "power", "operator")
+FEATURES = 16
+
+worn, hot, dusty, powerless, misused = (dl.boolean(cause, input="logits") for cause in CAUSES)
+RULE = worn | hot | dusty | powerless | misused
+
+
+def make_stops(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw stops: features ``(n, 16)`` and causes ``(n, 5)`` of zeros and ones, at least one each."""
+    generator = torch.Generator().manual_seed(seed)
+    # What each cause does to the features is the same for every seed.
+    directions = 0.8 * torch.randn(len(CAUSES), FEATURES, generator=torch.Generator().manual_seed(5))
+    chances = torch.tensor([0.75, 0.08, 0.08, 0.08, 0.08])
+    causes = (torch.rand(count, len(CAUSES), generator=generator) < chances).float()
+    # A stop without a cause gets one of the four rare ones.
+    given = torch.randint(1, len(CAUSES), (count,), generator=generator)
+    without = causes.sum(1) == 0
+    causes[without, given[without]] = 1
+    return causes @ directions + torch.randn(count, FEATURES, generator=generator), causes
+
+
+def bind(logits: Tensor) -> dict[str, Tensor]:
+    """The logit of each cause by its name, from ``(n, 5)``."""
+    return dict(zip(CAUSES, logits.unbind(1)))
+
+
+def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500, test: int = 2000, epochs: int = 30) -> Metrics:
+    """Train a network with one output for each cause."""
+    known, causes = make_stops(labelled, 100 + seed)
+    others, _ = make_stops(pool, 2000 + seed)
+    network = nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, len(CAUSES)))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
+    logic = make_loss(RULE, pool)
+    for index in batches(pool, 100, epochs, seed):
+        loss = len(CAUSES) * binary_cross_entropy_with_logits(network(known), causes)
+        if logic is not None:
+            loss = loss + logic(index, **bind(network(others[index])))
+        take_step(optimizer, loss)
+    features, causes = make_stops(test, 30000 + seed)
+    with torch.no_grad():
+        said = network(features) > 0
+    true = causes.bool()
+    return {
+        "f1": sum(f1(said[:, cause], true[:, cause]) for cause in range(len(CAUSES))) / len(CAUSES),
+        "f1_wear": f1(said[:, 0], true[:, 0]),
+        "exact": percent((said == true).all(1)),
+        HELD: percent(said.any(1)),
+        "too_many_yes": percent(said) - percent(true),
+    }
+
+
+PROBLEM = Problem(
+    name="causes",
+    about="one or several of five causes of a stop; a plain *or*, which one operand meets three times in four",
+    primary="f1",
+    title="F1",
+    run=run,
+    small={"pool": 200, "test": 100, "epochs": 2},
+)

@@ -1,0 +1,65 @@
+"""Exactly one: digits read by ten separate yes-or-no outputs.
+
+A network with ten sigmoids has never been told that an image shows one digit and no other: "exactly one of the ten" is the
+rule. Ten images of each digit have labels, and about nine hundred have none. The rule alone cannot say *which* digit it is:
+whoever decides too early keeps a wrong answer.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
+
+import dualogic as dl
+from dualogic_paper.everyday.data import load_images
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, take_step
+
+DIGITS = 10
+LABELS_PER_DIGIT = 10
+
+is_digit = dl.boolean("is_digit", DIGITS, input="logits")
+RULE = dl.ExactlyOne(*(is_digit[digit] for digit in range(DIGITS)))
+
+
+def divide(labels: Tensor, pool: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Positions of ten labelled images of each digit, of a pool that has them too, and of the rest, for the test."""
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    labelled = torch.cat([order[labels[order] == digit][:LABELS_PER_DIGIT] for digit in range(DIGITS)])
+    others = order[~torch.isin(order, labelled)]
+    split = pool - len(labelled)
+    return labelled, torch.cat([labelled, others[:split]]), others[split:]
+
+
+def run(make_loss: LossFactory, seed: int, pool: int = 1000, epochs: int = 40) -> Metrics:
+    """Train a network with ten yes-or-no outputs."""
+    images, labels = load_images()
+    labelled, seen, tested = divide(labels, pool, seed)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, DIGITS))
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+    logic = make_loss(RULE, pool)
+    answers = one_hot(labels[labelled], DIGITS).float()
+    for index in batches(pool, 100, epochs, seed):
+        loss = DIGITS * binary_cross_entropy_with_logits(network(images[labelled]), answers)
+        if logic is not None:
+            loss = loss + logic(index, is_digit=network(images[seen[index]]))
+        take_step(optimizer, loss)
+    with torch.no_grad():
+        logits = network(images[tested])
+    said = logits > 0
+    return {
+        "accuracy": percent(logits.argmax(1) == labels[tested]),
+        HELD: percent(said.sum(1) == 1),
+        "right_and_alone": percent((said == one_hot(labels[tested], DIGITS).bool()).all(1)),
+        "too_many_yes": percent(said) - 100 / DIGITS,
+    }
+
+
+PROBLEM = Problem(
+    name="exactly_one",
+    about="digits by ten yes-or-no outputs, ten labels a digit; exactly one output is a yes",
+    primary="accuracy",
+    title="accuracy",
+    run=run,
+    small={"pool": 300, "epochs": 2},
+)

@@ -1,0 +1,127 @@
+"""Hidden digit: a class without a single label, known by a rule alone.
+
+A network learns scikit-learn's digits from labels, but one digit has none. All it is told is how that digit looks upside down:
+what turns into a 9 is a 6 (``hidden_six``), or what turns into a 6 is a 9 (``hidden_nine``). The pool has images of all digits,
+without labels. The shortcut is to unlearn the other side, so that nothing turns into a 9 any more; the figures say how much of
+it is kept.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+import dualogic as dl
+from dualogic_paper.everyday.data import load_images
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, take_step
+
+DIGITS = 10
+HELD_OUT = 0.3
+BATCH = 64
+
+upright = dl.categorical("upright", DIGITS, input="logits")
+turned = dl.categorical("turned", DIGITS, input="logits")
+
+
+def divide(digits: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Positions for training and for the test, 30 % of each digit at random."""
+    generator = torch.Generator().manual_seed(seed)
+    training, tested = [], []
+    for digit in range(DIGITS):
+        (places,) = torch.where(digits == digit)
+        places = places[torch.randperm(len(places), generator=generator)]
+        count = round(HELD_OUT * len(places))
+        tested.append(places[:count])
+        training.append(places[count:])
+    return torch.cat(training), torch.cat(tested)
+
+
+def turn(images: Tensor) -> Tensor:
+    """Half a turn, which reverses both axes."""
+    return images.flip(-2, -1)
+
+
+def make_network() -> nn.Module:
+    """Two convolutions and two layers, from images ``(n, 1, 8, 8)`` to logits ``(n, 10)``."""
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 4 * 4, 64),
+        nn.ReLU(),
+        nn.Linear(64, DIGITS),
+    )
+
+
+def run(make_loss: LossFactory, seed: int, hidden: int = 6, looks_like: int = 9, epochs: int = 40) -> Metrics:
+    """Train on labels of all digits but one, and on the rule from the first step on.
+
+    Args:
+        make_loss: see :class:`~dualogic_paper.everyday.problem.LossFactory`.
+        seed: of the run.
+        hidden: the digit without labels.
+        looks_like: what it turns into upside down.
+        epochs: visits of each image.
+    """
+    images, digits = load_images()
+    training, tested = divide(digits, seed)
+    labelled = training[digits[training] != hidden]
+    network = make_network()
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    logic = make_loss((turned == looks_like) >> (upright == hidden), len(training))
+    steps = -(-len(labelled) // BATCH)
+    # Both orders have the same number of batches in an epoch.
+    by_label = batches(len(labelled), -(-len(labelled) // steps), epochs, seed)
+    by_rule = batches(len(training), -(-len(training) // steps), epochs, seed)
+    for chosen, index in zip(by_label, by_rule):
+        known = labelled[chosen]
+        if logic is None:
+            loss = cross_entropy(network(images[known]), digits[known])
+        else:
+            pool = images[training[index]]
+            # One pass through the network is faster than three.
+            parts = network(torch.cat([images[known], pool, turn(pool)])).split([len(known), len(pool), len(pool)])
+            loss = cross_entropy(parts[0], digits[known]) + logic(index, upright=parts[1], turned=parts[2])
+        take_step(optimizer, loss)
+    return measure(network, images[tested], digits[tested], hidden, looks_like)
+
+
+@torch.no_grad()
+def measure(network: nn.Module, images: Tensor, digits: Tensor, hidden: int, looks_like: int) -> Metrics:
+    """Accuracy on all images; and, of images of the hidden digit, how many are found and how many still turn into the other."""
+    said, upside_down = network(images).argmax(1), network(turn(images)).argmax(1)
+    is_hidden = digits == hidden
+    return {
+        "accuracy": percent(said == digits),
+        "found": percent(said[is_hidden] == hidden),
+        "kept": percent(upside_down[is_hidden] == looks_like),
+        HELD: percent((upside_down != looks_like) | (said == hidden)),
+        "false_alarms": percent(said[~is_hidden] == hidden),
+    }
+
+
+_SMALL = {"epochs": 1}
+PROBLEM_SIX = Problem(
+    name="hidden_six",
+    about="digits without a label for 6; what turns into a 9 is a 6",
+    primary="accuracy",
+    title="accuracy",
+    run=run,
+    small=_SMALL,
+    tuned=True,
+)
+PROBLEM_NINE = Problem(
+    name="hidden_nine",
+    about="digits without a label for 9; what turns into a 6 is a 9",
+    primary="accuracy",
+    title="accuracy",
+    run=functools.partial(run, hidden=9, looks_like=6),
+    small=_SMALL,
+    tuned=True,
+)

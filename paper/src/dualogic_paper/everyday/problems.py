@@ -1,0 +1,40 @@
+"""All problems by name, in the order of the tables: those on which defaults were chosen, then those that were only looked at."""
+
+from __future__ import annotations
+
+from dualogic_paper.everyday import (
+    attributes,
+    beliefs,
+    causes,
+    exactly_one,
+    fares,
+    hidden_digit,
+    loans,
+    scenes,
+    shop,
+    tags,
+    tumours,
+    wear,
+)
+from dualogic_paper.everyday.problem import Problem
+
+PROBLEMS: dict[str, Problem] = {
+    problem.name: problem
+    for problem in (
+        loans.PROBLEM,
+        shop.PROBLEM,
+        tags.PROBLEM,
+        attributes.PROBLEM,
+        attributes.PROBLEM_WRONG,
+        beliefs.PROBLEM,
+        hidden_digit.PROBLEM_SIX,
+        hidden_digit.PROBLEM_NINE,
+        exactly_one.PROBLEM,
+        wear.PROBLEM_ALL_PAIRS,
+        wear.PROBLEM_CHOSEN_PAIRS,
+        tumours.PROBLEM,
+        fares.PROBLEM,
+        causes.PROBLEM,
+        scenes.PROBLEM,
+    )
+}

@@ -1,0 +1,152 @@
+"""Make the runs that are missing, several at a time, each on one thread."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import datetime as dt
+import multiprocessing
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dualogic.errors import DualogicError, MissingExtraError
+from dualogic_paper.everyday.problems import PROBLEMS
+from dualogic_paper.everyday.setting import Setting
+from dualogic_paper.everyday.store import Run, Store
+
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A run that is to be made."""
+
+    problem: str
+    setting: Setting
+    seed: int
+
+
+def list_jobs(problems: Sequence[str], settings: Sequence[Setting], seeds: Sequence[int]) -> list[Job]:
+    """Every problem with every setting and seed; a seed of all of them before the next seed."""
+    return [Job(problem, setting, seed) for seed in seeds for problem in problems for setting in settings]
+
+
+def run_missing(
+    jobs: Sequence[Job],
+    store: Store,
+    workers: int = 1,
+    commit: str | None = None,
+    again: bool = False,
+    report: Callable[[str], None] = lambda line: None,
+) -> int:
+    """Make the runs that a store lacks, and add each as soon as it has ended.
+
+    Args:
+        jobs: the runs.
+        store: where they are kept.
+        workers: how many at a time; one is run in this process.
+        commit: of the code; asked of git by default.
+        again: whether to make runs anew that the store has.
+        report: is told about progress, line by line.
+
+    Returns:
+        How many runs ended with an error that is nobody's result, such as a mistake in the code. They are not kept, nor are those
+        that were skipped because a package is missing; the next call tries them again.
+    """
+    done = set() if again else store.keys()
+    missing = [job for job in jobs if (job.problem, job.setting.method, job.setting.weight, job.seed) not in done]
+    report(f"{len(missing)} runs to make, {len(jobs) - len(missing)} there already")
+    commit = find_commit() if commit is None else commit
+    broken = 0
+    for number, (job, outcome) in enumerate(_run_all(missing, workers), start=1):
+        what = f"[{number}/{len(missing)}] {job.problem}, {job.setting.label}, seed {job.seed}"
+        if isinstance(outcome, Run):
+            store.add([dataclasses.replace(outcome, commit=commit)])
+            report(f"{what}: {outcome.failure or f'{outcome.seconds:.1f} s'}")
+        elif isinstance(outcome, MissingExtraError):
+            report(f"{what}: skipped: {outcome}")
+        else:
+            broken += 1
+            report(f"{what}: not kept: {type(outcome).__name__}: {outcome}")
+    return broken
+
+
+def run_job(job: Job) -> Run:
+    """Train once. What the method refuses, and a breakdown of training, is a result; a missing package is not."""
+    torch.set_num_threads(1)
+    problem, started = PROBLEMS[job.problem], time.process_time()
+    metrics: dict[str, float] = {}
+    failure = None
+    try:
+        metrics = problem(job.setting, job.seed)
+    except MissingExtraError:
+        raise
+    except DualogicError as error:
+        failure = f"{type(error).__name__}: {error}"
+    return Run(
+        problem=job.problem,
+        method=job.setting.method,
+        weight=job.setting.weight,
+        seed=job.seed,
+        metrics=metrics,
+        options=job.setting.describe(),
+        failure=failure,
+        seconds=round(time.process_time() - started, 2),
+        date=dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        versions={"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+    )
+
+
+def find_commit() -> str:
+    """The commit of this code, with a plus sign if files were changed since; empty without git."""
+    here = Path(__file__).parent
+
+    def ask(*words: str) -> str:
+        asked = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
+        return asked.stdout.strip()
+
+    try:
+        return ask("rev-parse", "--short", "HEAD") + ("+" if ask("status", "--short", "--", "../..") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _run_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Run | Exception]]:
+    if workers == 1:
+        threads = torch.get_num_threads()
+        try:
+            yield from ((job, _try(job)) for job in jobs)
+        finally:
+            torch.set_num_threads(threads)
+        return
+    # Set before the workers start: their libraries read it when they are loaded.
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(THREADS)
+    try:
+        with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            futures = {pool.submit(run_job, job): job for job in jobs}
+            try:
+                for future in concurrent.futures.as_completed(futures):
+                    error = future.exception()
+                    if error is not None and not isinstance(error, Exception):
+                        raise error
+                    yield futures[future], future.result() if error is None else error
+            finally:
+                pool.shutdown(cancel_futures=True)  # an interruption must not wait for hundreds of runs
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _try(job: Job) -> Run | Exception:
+    try:
+        return run_job(job)
+    except Exception as error:
+        return error

@@ -1,0 +1,93 @@
+"""How the rules of a problem are taught: a method with its options and a weight, or no rule at all."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import dualogic as dl
+
+NONE = "none"
+"""The name of training without rules."""
+METHODS = (NONE, *dl.methods.METHODS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A method and the weight of its loss; makes losses, as a :class:`~dualogic_paper.everyday.problem.LossFactory`.
+
+    Attributes:
+        method: a name from :data:`METHODS`, alone or with options: ``"dual"``, ``"dual:share=0.02,rule=exponentiated"``.
+        weight: of the loss of the rules.
+
+    Example:
+        >>> Setting("dual:step=0.5").make_method().step
+        0.5
+        >>> Setting("none")({}) is None
+        True
+    """
+
+    method: str
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.name not in METHODS:
+            raise dl.errors.OptionError(
+                f"a method must be one of {', '.join(METHODS)}, alone or with options as in dual:step=0.5; got {self.method!r}"
+            )
+        if self.name != NONE:
+            self.make_method()
+        elif self.method != NONE:
+            raise dl.errors.OptionError(f"without rules there are no options; got {self.method!r}")
+
+    @property
+    def name(self) -> str:
+        """Of the method, without options."""
+        return self.method.partition(":")[0]
+
+    @property
+    def label(self) -> str:
+        """What tables call it.
+
+        Example:
+            >>> Setting("none").label, Setting("hard", weight=0.2).label
+            ('no rule', 'hard, weight 0.2')
+        """
+        if self.method == NONE:
+            return "no rule"
+        return self.method if self.weight == 1.0 else f"{self.method}, weight {self.weight:g}"
+
+    def make_method(self) -> dl.methods.Method:
+        """The method as an object."""
+        try:
+            return dl.methods.METHODS[self.name](**_read_options(self.method.partition(":")[2]))
+        except TypeError as error:
+            raise dl.errors.OptionError(
+                f"the options of {self.method!r} must be those of its class in dl.methods; {error}"
+            ) from None
+
+    def describe(self) -> str:
+        """The method with all its options, as they were when this was run."""
+        return "" if self.method == NONE else self.make_method().describe()
+
+    def __call__(
+        self, rules: dl.Formula | Mapping[str, dl.Formula], num_samples: int | None = None, **options: Any
+    ) -> dl.LogicLoss | None:
+        """The loss of some rules; ``None`` for training without them."""
+        if self.method == NONE:
+            return None
+        return dl.LogicLoss(rules, num_samples=num_samples, method=self.make_method(), weight=self.weight, **options)
+
+
+def _read_options(text: str) -> dict[str, Any]:
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    return {name.strip(): _read_value(value.strip()) for name, _, value in pairs}
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text

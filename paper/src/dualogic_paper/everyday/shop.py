@@ -1,0 +1,121 @@
+"""Shop: which of 36 labels a product carries.
+
+Six departments have five kinds of goods each. A product carries the label of its kind and of its department, and one in three
+belongs to two departments. The shop writes down what it knows as 45 rules: a phone is electronics (30 of this sort); a product is
+of at most one kind within a department (6), and of some kind if it is in it (6); food is neither media nor electronics (2); every
+product is in some department (1). There are 150 labelled products and 1,500 without labels.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+import dualogic as dl
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, take_step
+
+DEPARTMENTS = {
+    "electronics": ("phone", "laptop", "tablet", "camera", "headset"),
+    "clothing": ("shirt", "trousers", "dress", "coat", "shoes"),
+    "food": ("fruit", "bread", "cheese", "drink", "sweets"),
+    "home": ("lamp", "chair", "table", "rug", "vase"),
+    "sports": ("ball", "racket", "bike", "skates", "tent"),
+    "media": ("book", "film", "record", "game", "comic"),
+}
+LABELS = [label for department, kinds in DEPARTMENTS.items() for label in (department, *kinds)]
+NEVER_TOGETHER = (("food", "media"), ("food", "electronics"))
+FEATURES = 40
+
+
+def make_rules() -> dict[str, dl.Formula]:
+    """The 45 rules, over one Boolean for each label."""
+    is_a = {label: dl.boolean(label, input="logits") for label in LABELS}
+    rules: dict[str, dl.Formula] = {}
+    for department, kinds in DEPARTMENTS.items():
+        for kind in kinds:
+            rules[f"{kind} is {department}"] = is_a[kind] >> is_a[department]
+    for department, kinds in DEPARTMENTS.items():
+        rules[f"one kind of {department}"] = dl.AtMost(1, *(is_a[kind] for kind in kinds))
+        rules[f"some kind of {department}"] = is_a[department] >> dl.Or(*(is_a[kind] for kind in kinds))
+    for one, other in NEVER_TOGETHER:
+        rules[f"no {one} and {other}"] = ~(is_a[one] & is_a[other])
+    rules["something"] = dl.Or(*(is_a[department] for department in DEPARTMENTS))
+    return rules
+
+
+RULES = make_rules()
+
+
+def make_prototypes() -> dict[str, Tensor]:
+    """The direction ``(40,)`` in which each label moves a product; that of a department is fainter. The same for every seed."""
+    generator = torch.Generator().manual_seed(7)
+    return {label: torch.randn(FEATURES, generator=generator) * (0.5 if label in DEPARTMENTS else 1.0) for label in LABELS}
+
+
+def make_products(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw products: features ``(count, 40)`` and labels ``(count, 36)`` of zeros and ones."""
+    generator = torch.Generator().manual_seed(seed)
+    prototypes = make_prototypes()
+    labels, features = torch.zeros(count, len(LABELS)), 0.9 * torch.randn(count, FEATURES, generator=generator)
+    names = list(DEPARTMENTS)
+    for row in range(count):
+        order = torch.randperm(len(names), generator=generator)
+        how_many = 1 + int(torch.rand(1, generator=generator) < 0.35)
+        chosen: list[str] = []
+        for department in (names[place] for place in order[:how_many].tolist()):
+            if any({department, before} == set(pair) for before in chosen for pair in NEVER_TOGETHER):
+                continue
+            kind = DEPARTMENTS[department][int(torch.randint(0, 5, (1,), generator=generator))]
+            chosen.append(department)
+            for label in (department, kind):
+                labels[row, LABELS.index(label)] = 1
+                features[row] += prototypes[label]
+    return features, labels
+
+
+def bind(logits: Tensor) -> dict[str, Tensor]:
+    """The logit of each label by its name, from ``(n, 36)``."""
+    return dict(zip(LABELS, logits.unbind(1)))
+
+
+def run(make_loss: LossFactory, seed: int, labelled: int = 150, pool: int = 1500, test: int = 1500, epochs: int = 30) -> Metrics:
+    """Train a network with one output for each label."""
+    known, known_labels = make_products(labelled, 50 + seed)
+    others, _ = make_products(pool, 1060 + seed)
+    network = nn.Sequential(nn.Linear(FEATURES, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, len(LABELS)))
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+    logic = make_loss(RULES, pool)
+    for index in batches(pool, 100, epochs, seed):
+        loss = len(LABELS) * binary_cross_entropy_with_logits(network(known), known_labels)
+        if logic is not None:
+            loss = loss + logic(index, **bind(network(others[index])))
+        take_step(optimizer, loss)
+    network.eval()
+    return measure(network, *make_products(test, 2070 + seed))
+
+
+@torch.no_grad()
+def measure(network: nn.Module, features: Tensor, labels: Tensor) -> Metrics:
+    """F1 as the mean over labels, how often all rules hold, and by how many labels too many are given."""
+    logits = network(features)
+    said, true = logits > 0, labels.bool()
+    held = holds(RULES, **bind(logits))
+    return {
+        "f1": sum(f1(said[:, label], true[:, label]) for label in range(len(LABELS))) / len(LABELS),
+        "exact": percent((said == true).all(1)),
+        HELD: percent(held.all(0)),
+        "held_each": percent(held),
+        "too_many_yes": percent(said) - percent(true),
+    }
+
+
+PROBLEM = Problem(
+    name="shop",
+    about="36 labels of products; a hierarchy, exclusions and cardinalities in 45 rules",
+    primary="f1",
+    title="F1",
+    run=run,
+    small={"pool": 200, "test": 100, "epochs": 2},
+    tuned=True,
+)

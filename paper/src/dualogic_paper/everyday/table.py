@@ -1,0 +1,169 @@
+"""Runs as tables in Markdown: one for each problem with a row for each method, and a short one with a row for each problem."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from dualogic_paper.everyday.intervals import Difference, compare
+from dualogic_paper.everyday.problem import HELD, Problem
+from dualogic_paper.everyday.problems import PROBLEMS
+from dualogic_paper.everyday.setting import METHODS, Setting
+from dualogic_paper.everyday.store import Run
+
+NO_RULE, DUAL = Setting("none"), Setting("dual")
+NO_RUNS = "No runs yet."
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """All seeds of one method on one problem.
+
+    Attributes:
+        setting: the method.
+        figures: the primary figure by seed.
+        held: how often the rules hold, by seed.
+        failed: how many seeds have no figure.
+        failure: why, for one of them.
+    """
+
+    setting: Setting
+    figures: Mapping[int, float]
+    held: Mapping[int, float]
+    failed: int
+    failure: str | None
+
+    @property
+    def mean(self) -> float:
+        """Of the primary figure."""
+        return statistics.mean(self.figures.values())
+
+
+def collect(problem: Problem, runs: Sequence[Run]) -> dict[Setting, Row]:
+    """The rows of a problem, in the order of the methods."""
+    by_setting: dict[Setting, list[Run]] = {}
+    for run in runs:
+        if run.problem == problem.name:
+            by_setting.setdefault(Setting(run.method, run.weight), []).append(run)
+    rows = {}
+    for setting in sorted(by_setting, key=lambda one: (METHODS.index(one.name), one.method, -one.weight)):
+        found = {run.seed: run for run in by_setting[setting]}
+        good = {seed: run.metrics for seed, run in sorted(found.items()) if run.failure is None}
+        rows[setting] = Row(
+            setting,
+            {seed: metrics[problem.primary] for seed, metrics in good.items()},
+            {seed: metrics[HELD] for seed, metrics in good.items()},
+            len(found) - len(good),
+            next((run.failure for run in found.values() if run.failure is not None), None),
+        )
+    return rows
+
+
+def gain(problem: Problem, row: Row, reference: Row | None) -> Difference | None:
+    """By how much a method is better than another, whichever way the figure counts."""
+    if reference is None or not row.figures:
+        return None
+    better, worse = (reference, row) if problem.lower_is_better else (row, reference)
+    return compare(better.figures, worse.figures)
+
+
+def best_other(problem: Problem, rows: Mapping[Setting, Row]) -> Row | None:
+    """The best method besides ``dual`` and no rule, by its mean; one that fails with some seeds does not count."""
+    others = [
+        row for setting, row in rows.items() if setting.name not in (NO_RULE.name, DUAL.name) and row.figures and not row.failed
+    ]
+    if not others:
+        return None
+    return (min if problem.lower_is_better else max)(others, key=lambda row: row.mean)
+
+
+def make_problem_table(problem: Problem, runs: Sequence[Run]) -> str:
+    """A row for each method: its figure, how often the rules hold, and how much better it is than no rule and than ``dual``."""
+    rows = collect(problem, runs)
+    lines = [
+        _pipes("method", problem.title, "rules held, %", "better than no rule by", "better than `dual` by", "seeds"),
+        "|---" * 6 + "|",
+    ]
+    for setting, row in rows.items():
+        name = setting.label if setting == NO_RULE else f"`{setting.label}`"
+        if not row.figures:
+            lines.append(_pipes(name, _describe_failure(row), "", "", "", "0"))
+            continue
+        to_no_rule, to_dual = (
+            "" if setting == reference else _show_difference(problem, gain(problem, row, rows.get(reference)))
+            for reference in (NO_RULE, DUAL)
+        )
+        lines.append(_pipes(name, _show_mean(problem, row), _show_held(row), to_no_rule, to_dual, _show_seeds(row)))
+    return "\n".join(lines)
+
+
+def make_short_table(runs: Sequence[Run]) -> str:
+    """A row for each problem: no rule, ``dual``, and the best other method, with the share of rules held in parentheses."""
+    lines = [_pipes("problem", "figure", "no rule", "`dual`", "best other", "`dual` better than no rule by"), "|---" * 6 + "|"]
+    for problem in PROBLEMS.values():
+        rows = collect(problem, runs)
+        if not rows:
+            continue
+        plain, dual, other = rows.get(NO_RULE), rows.get(DUAL), best_other(problem, rows)
+        cells = [
+            "" if row is None or not row.figures else f"{_show_mean(problem, row)} ({_show_held(row)})"
+            for row in (plain, dual, other)
+        ]
+        if other is not None:
+            cells[2] = f"`{other.setting.label}` {cells[2]}"
+        difference = "" if dual is None else _show_difference(problem, gain(problem, dual, plain))
+        arrow = "lower is better" if problem.lower_is_better else "%"
+        lines.append(_pipes(f"`{problem.name}`", f"{problem.title}, {arrow}", *cells, difference))
+    return "\n".join(lines) if len(lines) > 2 else NO_RUNS
+
+
+def make_problem_tables(runs: Sequence[Run]) -> str:
+    """The tables of all problems that have runs, each under its name."""
+    present = {run.problem for run in runs}
+    parts = [
+        f"### {problem.name}\n\n{problem.about[0].upper()}{problem.about[1:]}.\n\n{make_problem_table(problem, runs)}"
+        for problem in PROBLEMS.values()
+        if problem.name in present
+    ]
+    return "\n\n".join(parts) or NO_RUNS
+
+
+def make_tables(runs: Sequence[Run]) -> str:
+    """The short table, then those of the problems."""
+    return f"{make_short_table(runs)}\n\n{make_problem_tables(runs)}" if runs else NO_RUNS
+
+
+def _describe_failure(row: Row) -> str:
+    reason = row.failure or ""
+    return (
+        "refuses such rules" if reason.startswith(("OptionError", "FormulaTypeError", "SizeError")) else reason.partition(":")[0]
+    )
+
+
+def _show_seeds(row: Row) -> str:
+    return f"{len(row.figures)} of {len(row.figures) + row.failed}" if row.failed else str(len(row.figures))
+
+
+def _show_mean(problem: Problem, row: Row) -> str:
+    return f"{row.mean:.{problem.decimals}f}"
+
+
+def _show_held(row: Row) -> str:
+    return f"{statistics.mean(row.held.values()):.1f}"
+
+
+def _show_difference(problem: Problem, difference: Difference | None) -> str:
+    if difference is None:
+        return ""
+    digits = problem.decimals
+    if math.isinf(difference.margin):
+        return f"{difference.mean:+.{digits}f}"
+    low, high = difference.mean - difference.margin, difference.mean + difference.margin
+    text = f"{difference.mean:+.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"**{text}**" if difference.is_sure else text
+
+
+def _pipes(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"

@@ -1,0 +1,136 @@
+"""Wear: how worn a tool is, from twelve noisy readings of its sensors.
+
+Forty tools were taken apart and measured. For four hundred others only the hours in use are known, and it is known that more
+hours never mean less wear. So the rule is about pairs of tools, and the hours are no input of the network: a new tool comes
+without a log. In ``wear_all_pairs`` a batch gives all its pairs, with the order of the hours as the antecedent and one row of
+weights for all of them. In ``wear_chosen_pairs`` two thousand pairs are chosen beforehand, in their order, with a row for each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss
+
+import dualogic as dl
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, rmse, take_step
+
+SENSORS = 12
+
+hours_of_one, hours_of_other = dl.var("hours_of_one"), dl.var("hours_of_other")
+wear_of_one, wear_of_other = dl.var("wear_of_one"), dl.var("wear_of_other")
+ALL_PAIRS = (hours_of_one <= hours_of_other) >> (wear_of_one <= wear_of_other)
+CHOSEN_PAIRS = wear_of_one <= wear_of_other
+
+
+@dataclasses.dataclass(frozen=True)
+class Tools:
+    """Tools, one row each.
+
+    Attributes:
+        readings: of the sensors, ``(n, 12)``.
+        hours: in use, in thousands, ``(n,)``.
+        wear: how worn they are, ``(n,)``; grows with the hours.
+    """
+
+    readings: Tensor
+    hours: Tensor
+    wear: Tensor
+
+
+def make_tools(count: int, seed: int) -> Tools:
+    """Draw tools. What the sensors mean is the same for every seed; each sees the hours through a curve of its own."""
+    generator = torch.Generator().manual_seed(seed)
+    sensors = torch.Generator().manual_seed(11)
+    pitch, phase = 1 + 2 * torch.rand(SENSORS, generator=sensors), 6 * torch.rand(SENSORS, generator=sensors)
+    hours = 3 * torch.rand(count, generator=generator)
+    wear = hours.sqrt() + (3 * (hours - 1.5)).sigmoid()
+    readings = torch.sin(hours.unsqueeze(1) * pitch + phase) + 0.5 * torch.randn(count, SENSORS, generator=generator)
+    return Tools(readings, hours, wear)
+
+
+def choose_pairs(hours: Tensor, count: int, seed: int) -> Tensor:
+    """Pairs of tools, the one with fewer hours first, ``(count, 2)``."""
+    pairs = torch.randint(0, len(hours), (count, 2), generator=torch.Generator().manual_seed(seed))
+    swapped = hours[pairs[:, 0]] > hours[pairs[:, 1]]
+    return torch.where(swapped.unsqueeze(1), pairs.flip(1), pairs)
+
+
+def run(
+    make_loss: LossFactory,
+    seed: int,
+    chosen: bool = False,
+    labelled: int = 40,
+    pool: int = 400,
+    pairs: int = 2000,
+    test: int = 2000,
+    epochs: int = 40,
+) -> Metrics:
+    """Train a network on the tools that were measured and on the order of the others."""
+    known, others = make_tools(labelled, 100 + seed), make_tools(pool, 1000 + seed)
+    noted = known.wear + 0.2 * torch.randn(labelled, generator=torch.Generator().manual_seed(seed))
+    network = nn.Sequential(nn.Linear(SENSORS, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1), nn.Flatten(0))
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3, weight_decay=1e-4)
+    logic = make_loss(CHOSEN_PAIRS, pairs) if chosen else make_loss(ALL_PAIRS)
+    listed = choose_pairs(others.hours, pairs, seed)
+    steps = batches(pairs, 5 * 32, epochs, seed) if chosen else batches(pool, 32, epochs, seed)
+    for index in steps:
+        loss = mse_loss(network(known.readings), noted)
+        if logic is not None and chosen:
+            wear = network(others.readings[listed[index]].flatten(0, 1)).view(-1, 2)
+            loss = loss + logic(index, wear_of_one=wear[:, 0], wear_of_other=wear[:, 1])
+        elif logic is not None:
+            loss = loss + logic(**bind_all_pairs(others.hours[index], network(others.readings[index])))
+        take_step(optimizer, loss)
+    return measure(network, make_tools(test, 5000 + seed))
+
+
+def bind_all_pairs(hours: Tensor, wear: Tensor) -> dict[str, Tensor]:
+    """Every pair of a batch once, in no order of the hours."""
+    one, other = torch.combinations(torch.arange(len(hours))).T
+    return {
+        "hours_of_one": hours[one],
+        "hours_of_other": hours[other],
+        "wear_of_one": wear[one],
+        "wear_of_other": wear[other],
+    }
+
+
+@torch.no_grad()
+def measure(network: nn.Module, tools: Tools) -> Metrics:
+    """The error; how many random pairs of new tools are in order; and how much of the spread of wear is left.
+
+    A network that calls all tools equally worn meets the rule, so a spread below 100 % says that the rule flattens.
+    """
+    said = network(tools.readings)
+    order = choose_pairs(tools.hours, 10 * len(said), seed=0)
+    return {
+        "rmse": rmse(said, tools.wear),
+        HELD: percent(said[order[:, 0]] <= said[order[:, 1]]),
+        "spread": 100 * (said.std() / tools.wear.std()).item(),
+        "too_high": (said - tools.wear).mean().item(),
+    }
+
+
+_SMALL = {"pool": 64, "pairs": 320, "test": 100, "epochs": 2}
+PROBLEM_ALL_PAIRS = Problem(
+    name="wear_all_pairs",
+    about="the wear of tools from noisy sensors; more hours, no less wear, on all pairs of a batch with one row of weights",
+    primary="rmse",
+    title="RMSE of the wear",
+    run=run,
+    small=_SMALL,
+    lower_is_better=True,
+)
+PROBLEM_CHOSEN_PAIRS = Problem(
+    name="wear_chosen_pairs",
+    about="the same on two thousand pairs that are chosen beforehand",
+    primary="rmse",
+    title="RMSE of the wear",
+    run=functools.partial(run, chosen=True),
+    small=_SMALL,
+    lower_is_better=True,
+)

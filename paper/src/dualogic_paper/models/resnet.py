@@ -1,0 +1,114 @@
+"""Residual networks for 32 x 32 pixels."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from dualogic_paper.models.norm import BatchNormReLU
+
+
+class Residual(nn.Module):
+    """A branch added to its input, and ReLU; where shapes differ, a 1 x 1 convolution brings the input to the branch's.
+
+    Args:
+        branch: whose output is normalised and added; ends with a convolution.
+        channels: of the input.
+        width: channels of the branch's output.
+        stride: of the branch.
+    """
+
+    def __init__(self, branch: nn.Module, channels: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.branch = branch
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or channels != width:
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+        self.norm = BatchNormReLU(width)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """``(batch, channels, height, width)`` to ``(batch, width, height / stride, width / stride)``."""
+        result: Tensor = self.norm(self.branch(images), self.shortcut(images))
+        return result
+
+
+def _convolution(channels: int, width: int, size: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(channels, width, size, stride, padding=size // 2, bias=False)
+
+
+def _basic(channels: int, width: int, stride: int) -> Residual:
+    branch = nn.Sequential(_convolution(channels, width, 3, stride), BatchNormReLU(width), _convolution(width, width, 3))
+    return Residual(branch, channels, width, stride)
+
+
+def _bottleneck(channels: int, width: int, stride: int) -> Residual:
+    # The stride is on the 3 x 3 convolution, as in all later implementations, and not on the first 1 x 1.
+    branch = nn.Sequential(
+        _convolution(channels, width, 1),
+        BatchNormReLU(width),
+        _convolution(width, width, 3, stride),
+        BatchNormReLU(width),
+        _convolution(width, 4 * width, 1),
+    )
+    return Residual(branch, channels, 4 * width, stride)
+
+
+class ResNet(nn.Module):
+    """Four stages of residual blocks with 64, 128, 256 and 512 channels (times 4 after a bottleneck).
+
+    Source: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", CVPR 2016, table 1. For 32 x 32 pixels the first
+    layer is a 3 x 3 convolution with stride 1 and there is no max pooling, so that the stages see 32, 16, 8 and 4 pixels.
+
+    Args:
+        blocks: in each stage.
+        bottleneck: 1 x 1, 3 x 3, 1 x 1 blocks instead of 3 x 3, 3 x 3.
+        classes: size of the output.
+        channels: of the images.
+
+    Example:
+        >>> import torch
+        >>> ResNet((1, 1, 1, 1), bottleneck=False, classes=5)(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 5])
+    """
+
+    def __init__(self, blocks: tuple[int, ...], bottleneck: bool, classes: int, channels: int = 3) -> None:
+        super().__init__()
+        make, expansion = (_bottleneck, 4) if bottleneck else (_basic, 1)
+        self.stem = nn.Sequential(_convolution(channels, 64, 3), BatchNormReLU(64))
+        stages: list[nn.Module] = []
+        channels = 64
+        for stage, count in enumerate(blocks):
+            width = 64 * 2**stage
+            for block in range(count):
+                stages.append(make(channels, width, 2 if stage and not block else 1))
+                channels = expansion * width
+        self.stages = nn.Sequential(*stages)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(channels, classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits ``(batch, classes)`` of images ``(batch, channels, height, width)``."""
+        logits: Tensor = self.head(self.pool(self.stages(self.stem(images))).flatten(1))
+        return logits
+
+
+def resnet18(classes: int = 10) -> ResNet:
+    """ResNet18: two basic blocks in each stage, 11.2 million parameters.
+
+    Example:
+        >>> sum(parameter.numel() for parameter in resnet18(10).parameters())
+        11173962
+    """
+    return ResNet((2, 2, 2, 2), bottleneck=False, classes=classes)
+
+
+def resnet50(classes: int = 10) -> ResNet:
+    """ResNet50: 3, 4, 6 and 3 bottleneck blocks, 23.5 million parameters.
+
+    Example:
+        >>> sum(parameter.numel() for parameter in resnet50(10).parameters())
+        23520842
+    """
+    return ResNet((3, 4, 6, 3), bottleneck=True, classes=classes)

@@ -1,0 +1,289 @@
+"""What the page shows, as plain values for JSON; the page's script only draws."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dualogic.diagnosis import RuleReport, ShortcutReport, class_name
+from dualogic_paper.report.headline import SEVERITY, Headline, describe_untaught, explain, write_headline
+from dualogic_paper.report.reading import Record, find_baseline
+from dualogic_paper.runner.diagnosis import ALL, POOL, VALIDATION, summarize
+from dualogic_paper.tables.naming import describe_column
+from dualogic_paper.tables.runs import make_label
+from dualogic_paper.tasks import TASKS
+
+RECORDED = "recorded measures"
+"""Stands for the rule where a run kept what its task measured on the pool, and no diagnosis."""
+_POOL_KEY = re.compile(r"pool/(?P<branch>.+?)_(?P<kind>weight|holds)(?:_(?P<group>.+))?")
+
+
+def make_model(records: Sequence[Record]) -> dict[str, Any]:
+    """Everything that the page shows.
+
+    Args:
+        records: of one task.
+
+    Returns:
+        ``title``, ``task``, ``verdict``, ``tone``, ``rules``, ``groups``, ``group`` (shown first) and ``runs``.
+    """
+    task = TASKS.get(records[0].task)
+    names = _name_runs(records)
+    baselines = [find_baseline(record, records) for record in records]
+    headlines = [_judge(record, baseline) for record, baseline in zip(records, baselines)]
+    shown = [
+        _show_run(record, name, headline, baseline)
+        for record, name, headline, baseline in zip(records, names, headlines, baselines)
+    ]
+    rules, groups = _list_rules(records), _list_groups(records)
+    worst = min(headlines, key=lambda headline: SEVERITY.index(headline.tone))
+    return {
+        "title": task.title if task is not None else records[0].task,
+        "task": records[0].task,
+        **_lead(names, headlines),
+        "rules": rules,
+        "groups": groups,
+        "group": ALL if worst.label is None else str(worst.label),
+        "runs": shown,
+    }
+
+
+def _lead(names: Sequence[str], headlines: Sequence[Headline]) -> dict[str, str]:
+    """The one sentence at the top: about the run with the most serious verdict."""
+    worst = min(range(len(names)), key=lambda position: SEVERITY.index(headlines[position].tone))
+    headline = headlines[worst]
+    if len(names) == 1:
+        return {"tone": headline.tone, "verdict": headline.sentence}
+    alike = [name for name, other in zip(names, headlines) if other.tone == headline.tone]
+    one = len(alike) == 1
+    what = {
+        "shortcut": "took a shortcut",
+        "broken": "does not satisfy the rule" if one else "do not satisfy the rule",
+        "both ways": "satisfied the rule both ways",
+        "learned": "satisfied the rule as meant",
+        "unclear": "leaves the verdict open" if one else "leave the verdict open",
+        "no rule": "was taught no rule" if one else "were taught no rule",
+        "no verdict": "has no verdict" if one else "have no verdict",
+    }[headline.tone]
+    which = "" if one or len(alike) == len(names) else f" ({'; '.join(alike)})"
+    sentence = headline.sentence[:1].lower() + headline.sentence[1:]
+    return {"tone": headline.tone, "verdict": f"{len(alike)} of {len(names)} runs {what}{which}: in {names[worst]}, {sentence}"}
+
+
+def _judge(record: Record, baseline: Record | None) -> Headline:
+    report = record.report()
+    if report is None:
+        return Headline("no verdict", "", "This run kept no diagnosis, so there is no verdict.")
+    if not record.taught:
+        return describe_untaught(report)
+    before = None if baseline is None else baseline.report()
+    comparison = None if before is None or not _comparable(before, report) else report.compare(before)
+    words = (record.diagnosis or {})[VALIDATION]["words"]
+    return write_headline(report, comparison, words)
+
+
+def _comparable(before: ShortcutReport, after: ShortcutReport) -> bool:
+    return {name: rule.text for name, rule in before.rules.items()} == {name: rule.text for name, rule in after.rules.items()}
+
+
+def _name_runs(records: Sequence[Record]) -> list[str]:
+    """Short names that tell the runs apart: label and seed, with a number where that is not enough."""
+    names: list[str] = []
+    for record in records:
+        label = make_label(record.config) if record.task in TASKS else record.method
+        plain = record.method if [other.method for other in records].count(record.method) == 1 else label
+        name = f"{plain}, seed {record.seed}"
+        repeat = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({repeat + 1})" if repeat else name)
+    return names
+
+
+# ---------------------------------------------------------------------- runs
+
+
+def _show_run(record: Record, name: str, headline: Headline, baseline: Record | None) -> dict[str, Any]:
+    shown: dict[str, Any] = clean(
+        {
+            "name": name,
+            "tone": headline.tone,
+            "kind": headline.kind,
+            "sentence": headline.sentence,
+            "details": list(headline.details),
+            "against": None if baseline is None else f"the run without a rule, {_place(baseline)}",
+            "facts": _list_facts(record),
+            "missing": [*record.missing, *_missing_baseline(record, baseline)],
+            "curves": _find_curves(record),
+            "steps": [*(record.diagnosis or {}).get("history", []), *_recorded_steps(record)],
+            "final": {part: summarize(report) for part in (VALIDATION, POOL) if (report := record.report(part)) is not None},
+            "failures": _list_failures(record),
+        }
+    )
+    return shown
+
+
+def _place(record: Record) -> str:
+    return "/".join(record.path.parts[-3:])
+
+
+def _missing_baseline(record: Record, baseline: Record | None) -> list[str]:
+    if not record.taught or record.diagnosis is None or baseline is not None:
+        return []
+    return [
+        f"no run of the method none on the same samples stands beside it ({record.path.parent.parent.name}/none/{record.seed}), "
+        f"so the verdict cannot say what the network did without the rule"
+    ]
+
+
+def _list_facts(record: Record) -> list[list[str]]:
+    """Label and value of what a reader wants to know about a run."""
+    result = record.result or {}
+    options = record.config.get("options") or {}
+    facts = [["method", result.get("method") or record.method], ["seed", str(record.seed)]]
+    if options:
+        facts.append(["options", ", ".join(f"{key}={value}" for key, value in options.items())])
+    facts.append(["epochs", str(record.config["task"].get("epochs", "-"))])
+    if result:
+        facts += [["chosen epoch", str(result["chosen_epoch"])], ["training", f"{result['seconds']:.0f} s"]]
+    columns = TASKS[record.task].columns if record.task in TASKS else ()
+    for column in columns:
+        value = (result.get("test") or {}).get(column.key)
+        if value is not None:
+            facts.append([f"test {describe_column(column, columns)}", f"{value:.{column.decimals}f}"])
+    if result:
+        facts.append(["commit", str(result["commit"])])
+    if result.get("failure"):
+        facts.append(["stopped early", str(result["failure"])])
+    facts.append(["folder", _place(record)])
+    return facts
+
+
+def _find_curves(record: Record) -> dict[str, list[list[Any]]]:
+    """Points (epoch, value) of both losses and each delta."""
+    keys = dict.fromkeys(key for row in record.history for key in row if key.endswith("_loss") or key.startswith("delta/"))
+    curves = {key: [[row["epoch"], row[key]] for row in record.history if key in row] for key in keys}
+    # What there is not stands still: the loss of no rule at 0, and the delta of a method without one at 1.
+    still = {key: 1 if key.startswith("delta/") else 0 for key in keys}
+    return {key: points for key, points in curves.items() if any(value != still[key] for _, value in points)}
+
+
+def _recorded_steps(record: Record) -> list[dict[str, Any]]:
+    """What the task measured on the pool by itself, in the form of a diagnosis."""
+    if record.diagnosis is not None:
+        return []
+    steps = []
+    for row in record.history:
+        groups: dict[str, dict[str, dict[str, Any]]] = {}
+        for key, value in row.items():
+            match = _POOL_KEY.fullmatch(key)
+            if match:
+                branches = groups.setdefault(match["group"] or ALL, {}).setdefault(match["branch"], {})
+                branches[match["kind"]] = value / 100 if match["kind"] == "holds" else value
+        if groups:
+            found = {group: {"parts": {RECORDED: _as_part(branches)}} for group, branches in groups.items()}
+            steps.append({"epoch": row["epoch"], POOL: {RECORDED: found}})
+    return steps
+
+
+def _as_part(branches: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        "holds": [values.get("holds") for values in branches.values()],
+        "weights": [values.get("weight") for values in branches.values()],
+    }
+
+
+def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
+    """By rule, the validation samples that break it, the largest cost first."""
+    report = record.report()
+    if report is None or record.diagnosis is None:
+        return {}
+    found = record.diagnosis[VALIDATION]
+    return {
+        name: [
+            {
+                "sample": sample.position,
+                "label": None if sample.label is None else str(sample.label),
+                "cost": sample.cost if math.isfinite(sample.cost) else "infinite",
+                "caption": found["captions"].get(str(sample.position), ""),
+                "picture": found["pictures"].get(str(sample.position)),
+            }
+            for sample in rule.worst
+            if not sample.satisfied
+        ]
+        for name, rule in report.rules.items()
+    }
+
+
+# ---------------------------------------------------------------------- what can be chosen
+
+
+def _list_rules(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Rules with their connectives and the branches of each."""
+    rules: dict[str, dict[str, Any]] = {}
+    for record in records:
+        report = record.report()
+        for name, rule in ({} if report is None else report.rules).items():
+            words = (record.diagnosis or {})[VALIDATION]["words"]
+            rules.setdefault(name, {"name": name, "text": rule.text, "parts": _list_parts(rule, words)})
+    branches = dict.fromkeys(
+        match["branch"]
+        for record in records
+        if record.diagnosis is None
+        for row in record.history
+        for match in map(_POOL_KEY.fullmatch, row)
+        if match
+    )
+    if branches:
+        part = {"path": RECORDED, "kind": "or", "text": "what the task measured on the pool", "counted": "samples"}
+        rules[RECORDED] = {
+            "name": RECORDED,
+            "text": "of runs without diagnosis.json",
+            "parts": [{**part, "branches": list(branches), "meanings": [None] * len(branches)}],
+        }
+    return list(rules.values())
+
+
+def _list_parts(rule: RuleReport, words: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": part.path,
+            "kind": part.kind,
+            "text": part.text,
+            "counted": part.counted,
+            "branches": [operand.text for operand in part.operands],
+            "meanings": explain(part, words),
+        }
+        for part in rule.connectives
+        if part.operands
+    ]
+
+
+def _list_groups(records: Sequence[Record]) -> list[dict[str, str]]:
+    """Key and name of each class, and of each group of recorded measures."""
+    groups = {ALL: "all samples"}
+    labels: dict[int, str] = {}
+    for record in records:
+        for report in filter(None, (record.report(VALIDATION), record.report(POOL))):
+            labels |= {label: class_name(label, report.class_names) for rule in report.rules.values() for label in rule.classes}
+    groups |= {str(label): labels[label] for label in sorted(labels)}
+    for record in records:
+        for step in _recorded_steps(record):
+            groups |= {group: group.replace("_", " ") for group in step[POOL][RECORDED] if group not in groups}
+    return [{"key": key, "name": name} for key, name in groups.items()]
+
+
+def clean(value: Any) -> Any:
+    """The same without numbers that JSON has no word for: ``None`` instead.
+
+    Example:
+        >>> clean({"a": [1.0, math.nan]})
+        {'a': [1.0, None]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): clean(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

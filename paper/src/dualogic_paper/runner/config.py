@@ -1,0 +1,161 @@
+"""Everything that decides what a run computes (:class:`Config`), and where it is computed (:class:`Machine`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from dualogic.errors import OptionError
+from dualogic_paper.arms import Arm, Setting, make_arm
+from dualogic_paper.tasks import TASKS, Task
+from dualogic_paper.tasks.task import AT_LEAST_ONE, Limit
+
+Precision = Literal["32-true", "bf16-mixed", "64-true"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """One run.
+
+    Attributes:
+        task: the experiment with its hyper-parameters.
+        method: the name of an arm; see :mod:`dualogic_paper.arms`.
+        options: of the method; those that the task knows to be good for it come first.
+        weight: a factor of the rule's loss; the task's for this method by default.
+        seed: of the division of the data, the weights and the order of batches.
+        precision: of the network; costs and duals are float32 at least.
+
+    Example:
+        >>> from dualogic_paper.tasks import Digits
+        >>> config = Config(Digits(epochs=1), method="semantic")
+        >>> config.arm.name, config.rule_weight, config.learning_rate
+        ('semantic', 0.5, 0.0005)
+        >>> Config.from_dict(config.as_dict()) == config
+        True
+    """
+
+    task: Task
+    method: str = "dual"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    weight: float | None = None
+    seed: int = 0
+    precision: Precision = "32-true"
+
+    def __post_init__(self) -> None:
+        self.task.check()
+        if self.weight is not None:
+            Limit(0).check("weight", self.weight)
+        if self.seed < 0:
+            raise OptionError(f"--seeds takes whole numbers of at least 0; got {self.seed}")
+        _ = self.arm
+
+    @property
+    def setting(self) -> Setting:
+        """What the task knows about this method."""
+        return self.task.settings.get(self.method, Setting())
+
+    @property
+    def arm(self) -> Arm:
+        """The method with its options."""
+        return make_arm(self.method, {**self.setting.options, **self.options})
+
+    @property
+    def rule_weight(self) -> float:
+        """The factor of the rule's loss."""
+        return self.setting.weight if self.weight is None else self.weight
+
+    @property
+    def learning_rate(self) -> float:
+        """The task's, unless this method has one of its own and the task's is not changed."""
+        own, usual = self.setting.learning_rate, usual_values(type(self.task))["learning_rate"]
+        return own if own is not None and self.task.learning_rate == usual else self.task.learning_rate
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "task": self.task.as_dict(),
+            "method": self.method,
+            "options": dict(self.options),
+            "weight": self.weight,
+            "seed": self.seed,
+            "precision": self.precision,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """The inverse of :meth:`as_dict`."""
+        hyper = dict(values["task"])
+        task = TASKS[hyper.pop("name")](**hyper)
+        return cls(**{**values, "task": task})
+
+    def differences(self, other: Mapping[str, Any]) -> list[str]:
+        """Where another configuration, as a dictionary, differs; one line each."""
+        mine, theirs = _flatten(self.as_dict()), _flatten(complete(other))
+        return [
+            f"{key}: {theirs.get(key, 'absent')!r} there, {mine.get(key, 'absent')!r} here"
+            for key in sorted({*mine, *theirs})
+            if mine.get(key, "absent") != theirs.get(key, "absent")
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """Where and how a run is computed; nothing here changes what is computed, up to rounding.
+
+    Attributes:
+        accelerator: ``"auto"`` takes a GPU if there is one.
+        devices: how many processes share every batch.
+        capture: record a step once as a CUDA graph and replay it; by default on one GPU.
+        tune: let cuDNN time its algorithms before it chooses one; pays for long runs of large networks.
+        checkpoint_seconds: the least time between two checkpoints; the last epoch always has one.
+        data: the folder of the data sets; the usual place by default.
+        events: write TensorBoard events into the run folder.
+    """
+
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    devices: int = 1
+    capture: bool | None = None
+    tune: bool = False
+    checkpoint_seconds: float = 10.0
+    data: Path | None = None
+    events: bool = False
+
+    def __post_init__(self) -> None:
+        AT_LEAST_ONE.check("devices", self.devices)
+        Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
+
+
+def complete(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration that was written before some of its task's hyper-parameters were there: these have their defaults.
+
+    Args:
+        config: from :meth:`Config.as_dict`, of this version or an earlier one.
+
+    Example:
+        >>> complete({"task": {"name": "cifar100", "epochs": 3}})["task"]["augment"]
+        'crop'
+    """
+    return {**config, "task": {**usual_values(TASKS[config["task"]["name"]]), **config["task"]}}
+
+
+def usual_values(kind: type) -> dict[str, Any]:
+    """The defaults of a dataclass, by name; fields without one are left out.
+
+    Example:
+        >>> usual_values(Machine)["devices"]
+        1
+    """
+    fields = dataclasses.fields(kind)
+    return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found.update(_flatten(value, f"{prefix}{key}."))
+        else:
+            found[prefix + key] = value
+    return found

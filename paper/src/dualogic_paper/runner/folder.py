@@ -1,0 +1,109 @@
+"""A run's folder: nothing in it is ever half-written."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dualogic.errors import DataError, StateError
+from dualogic.files import remove_leftovers, write_whole
+from dualogic_paper.runner.config import Config
+from dualogic_paper.runner.stored import load_sealed, read_config, read_result, seal
+from dualogic_paper.tasks import TASKS
+
+CONFIG, METRICS, RESULT, CHECKPOINT, MODEL, DUALS, DIAGNOSIS = (
+    "config.json",
+    "metrics.jsonl",
+    "result.json",
+    "checkpoint.pt",
+    "model.pt",
+    "duals.pt",
+    "diagnosis.json",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """The files of one run.
+
+    ``config.json``, ``metrics.jsonl`` (a line for each measured epoch), ``checkpoint.pt`` (all that is needed to go on), and
+    when the run has ended ``model.pt`` (the chosen weights), ``duals.pt`` (the state of the ``LogicLoss``), ``diagnosis.json``
+    (how its rules are satisfied, for ``dualogic report``) and ``result.json``.
+
+    Args:
+        path: of the folder; made when first written to.
+    """
+
+    path: Path
+
+    def open(self, config: Config) -> None:
+        """Make the folder, or find the run of the same configuration in it; clears away what a killed run was writing.
+
+        Raises:
+            StateError: if it holds a run of another configuration.
+            DataError: if its configuration is damaged.
+        """
+        remove_leftovers(self.path)
+        file = self.path / CONFIG
+        if file.exists():
+            there = read_config(file)
+            if there["task"]["name"] not in TASKS:
+                raise DataError(f"{file} is of a task that does not exist, {there['task']['name']!r}; delete it, or restore it")
+            differences = config.differences(there)
+            if differences:
+                raise StateError(
+                    f"{self.path} holds a run of another configuration ({'; '.join(differences)}); choose another --runs folder, "
+                    f"or delete this one"
+                )
+            return
+        self.write_text(CONFIG, json.dumps(config.as_dict(), indent=1) + "\n")
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The result, if the run has ended.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        file = self.path / RESULT
+        return read_result(file) if file.exists() else None
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file whole or not at all."""
+        self._write(name, text.encode())
+
+    def write_lines(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write JSON lines whole or not at all."""
+        self.write_text(name, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def save(self, name: str, value: Any) -> None:
+        """``torch.save`` with a checksum at the end, whole or not at all; ``torch.load`` reads it too."""
+        buffer = io.BytesIO()
+        torch.save(value, buffer)
+        self._write(name, seal(buffer.getvalue()))
+
+    def load(self, name: str) -> Any:
+        """What was saved, on the CPU; ``None`` if nothing was.
+
+        Raises:
+            DataError: if it is damaged.
+        """
+        file = self.path / name
+        return load_sealed(file) if file.exists() else None
+
+    def forget(self, name: str) -> None:
+        """Delete a file that is needed no longer."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / name).unlink()
+
+    def _write(self, name: str, content: bytes) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        with write_whole(self.path / name) as file:
+            file.write(content)

@@ -1,0 +1,106 @@
+"""What is kept of a run that has ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+MOST_POINTS = 60
+"""Points of a learning curve that a result keeps; the run folder has all."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A run in numbers.
+
+    Attributes:
+        config: see :class:`~dualogic_paper.runner.config.Config`.
+        method: with all its options, as text.
+        chosen_epoch: whose weights had the best validation figure.
+        validation: measures of the chosen weights.
+        test: measures of the chosen weights; nothing was chosen by them.
+        last: test measures of the last weights.
+        pool: what the duals say about the training samples that the rule saw, at the end.
+        history: a thinned learning curve.
+        steps: of training.
+        seconds: of training, without measuring.
+        machine: where it ran.
+        commit: of dualogic.
+        failure: why training stopped early; ``None`` if it did not.
+    """
+
+    config: dict[str, Any]
+    method: str
+    chosen_epoch: int
+    validation: dict[str, float]
+    test: dict[str, float]
+    last: dict[str, float]
+    pool: dict[str, float]
+    history: list[dict[str, float]]
+    steps: int
+    seconds: float
+    machine: dict[str, str]
+    commit: str
+    failure: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON, with numbers to six digits."""
+        return _round(dataclasses.asdict(self))  # type: ignore[no-any-return]
+
+
+def thin(history: list[dict[str, float]]) -> list[dict[str, float]]:
+    """At most :data:`MOST_POINTS` rows of a history, evenly spaced, the first and the last among them.
+
+    Example:
+        >>> rows = thin([{"epoch": epoch} for epoch in range(600)])
+        >>> len(rows), rows[0]["epoch"], rows[-1]["epoch"]
+        (60, 0, 599)
+    """
+    if len(history) <= MOST_POINTS:
+        return history
+    last = len(history) - 1
+    return [history[round(position * last / (MOST_POINTS - 1))] for position in range(MOST_POINTS)]
+
+
+def describe_machine(device: torch.device) -> dict[str, str]:
+    """What ran: processor or GPU, and versions."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {"device": name, "torch": torch.__version__, "python": platform.python_version()}
+
+
+@functools.cache
+def find_commit() -> str:
+    """The commit of the source, marked ``+`` if the source was changed since; the version if there is no repository.
+
+    ``DUALOGIC_COMMIT`` in the environment says it for a copy of the source without its repository.
+    """
+    from dualogic import __version__
+
+    if os.environ.get("DUALOGIC_COMMIT"):
+        return os.environ["DUALOGIC_COMMIT"]
+    try:
+        return _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--short", "--", ":/src", ":/paper/src") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return f"version {__version__}"
+
+
+def _git(*words: str) -> str:
+    call = ["git", "-C", str(Path(__file__).parent), *words]
+    return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+
+
+def _round(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _round(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_round(entry) for entry in value]
+    return value

@@ -1,0 +1,112 @@
+"""One step of training: run as it stands, or recorded once as a CUDA graph and replayed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dualogic_paper.tasks.task import Problem
+
+WARM_UP = 3
+"""Steps before recording, in which libraries choose and load their kernels."""
+
+
+class Step:
+    """Task loss plus rule, backward, and a step of the optimizer.
+
+    Args:
+        problem: gives the losses.
+        network: as Fabric wraps it.
+        optimizer: as Fabric wraps it.
+        rule: the rule's loss from table rows and bound tensors; ``None`` without a rule.
+        backward: Fabric's.
+        labelled: numbers of the labelled samples, on the device.
+        pool: numbers of the samples that are rows of the table, on the device.
+        show_pool: the pool passes through the network even where no rule is taught.
+
+    Attributes:
+        active: the rule is taught.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        network: nn.Module,
+        optimizer: Any,
+        rule: Callable[..., Tensor] | None,
+        backward: Callable[[Tensor], None],
+        labelled: Tensor,
+        pool: Tensor,
+        show_pool: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.network = network
+        self.optimizer = optimizer
+        self.rule = rule
+        self.backward = backward
+        self.labelled = labelled
+        self.pool = pool
+        self.show_pool = show_pool
+        self.active = rule is not None
+        self.totals = torch.zeros(
+            2, dtype=torch.float64 if labelled.device.type == "cpu" else torch.float32, device=labelled.device
+        )
+
+    def __call__(self, chosen: Tensor, rows: Tensor) -> None:
+        """Train on positions in the list of labelled samples and on rows of the table, ``(batch,)`` each, on the device."""
+        self.optimizer.zero_grad(set_to_none=True)
+        seen = self.pool[rows] if self.active or self.show_pool else None
+        task_loss, bound = self.problem.outputs(self.network, self.labelled[chosen], seen)
+        loss, rule_loss = task_loss, torch.zeros_like(task_loss)
+        if self.active and self.rule is not None:
+            rule_loss = self.rule(rows, **bound)
+            loss = task_loss + rule_loss
+        self.backward(loss)
+        self.optimizer.step()
+        self.totals += torch.stack([task_loss.detach(), rule_loss.detach()])
+
+    def read(self, steps: int) -> tuple[float, float]:
+        """The mean losses of task and rule since the last call; waits for the device."""
+        task_loss, rule_loss = (self.totals / steps).tolist()
+        self.totals.zero_()
+        return task_loss, rule_loss
+
+
+class CapturedStep(Step):
+    """The same, recorded after a few steps; a replay costs one launch instead of some hundred."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._calls = {True: 0, False: 0}
+        self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
+        self._chosen = self._rows = torch.empty(0)
+
+    def __call__(self, chosen: Tensor, rows: Tensor) -> None:
+        self._calls[self.active] += 1
+        if self._calls[self.active] <= WARM_UP:
+            with self._aside():
+                super().__call__(chosen, rows)
+            return
+        if not self._graphs:
+            self._chosen, self._rows = chosen.clone(), rows.clone()
+        if self.active not in self._graphs:
+            self.optimizer.zero_grad(set_to_none=True)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                super().__call__(self._chosen, self._rows)
+            self._graphs[self.active] = graph
+        self._chosen.copy_(chosen)
+        self._rows.copy_(rows)
+        self._graphs[self.active].replay()
+
+    @contextlib.contextmanager
+    def _aside(self) -> Any:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            yield
+        torch.cuda.current_stream().wait_stream(stream)

@@ -1,0 +1,107 @@
+"""Several runs, one after the other or some at a time."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from dualogic.errors import DataError, DualogicError, MissingDataError, OptionError, StateError
+from dualogic_paper.runner.config import Config, Machine
+from dualogic_paper.runner.folder import RunFolder
+from dualogic_paper.runner.train import OnEpoch, train
+
+
+def folder_of(runs: Path, config: Config) -> RunFolder:
+    """Where a run is kept: ``RUNS/TASK/METHOD/SEED``.
+
+    Example:
+        >>> from dualogic_paper.tasks import Digits
+        >>> folder_of(Path("runs"), Config(Digits(), "dual", seed=3)).path.as_posix()
+        'runs/digits/dual/3'
+    """
+    return RunFolder(runs / config.task.name / config.method / str(config.seed))
+
+
+def run_all(
+    configs: Sequence[Config],
+    machine: Machine,
+    runs: Path | Sequence[Path],
+    *,
+    jobs: int = 1,
+    on_start: Callable[[Config], None] = lambda config: None,
+    on_epoch: OnEpoch | None = None,
+    on_end: Callable[[Config], None] = lambda config: None,
+) -> list[Path]:
+    """Train each configuration that has no result yet; those that were stopped go on.
+
+    Args:
+        configs: what to compute.
+        machine: where.
+        runs: the folder of all runs, or one for each.
+        jobs: how many at a time, each in a process of its own; they share the device.
+        on_start: called before each run; with several jobs, before any.
+        on_epoch: called after each epoch, with one job only.
+        on_end: called after each run.
+
+    Returns:
+        The folder of each run.
+
+    Raises:
+        StateError: at once, if a folder holds a run of another configuration; after all runs, if some stopped with an error or
+            have damaged files. Those that diverged have a result that says so.
+    """
+    if jobs < 1:
+        raise OptionError(f"--jobs must be at least 1; got {jobs}")
+    roots = [runs] * len(configs) if isinstance(runs, Path) else runs
+    folders = [folder_of(root, config) for root, config in zip(roots, configs)]
+    errors: dict[str, BaseException] = {}
+    waiting = []
+    for folder, config in zip(folders, configs):
+        try:
+            folder.open(config)
+            if folder.result is None:
+                waiting.append((folder, config))
+        except DataError as error:  # damaged: no reason to stop the others
+            errors[str(folder.path)] = error
+    if jobs == 1:
+        for folder, config in waiting:
+            on_start(config)
+            try:
+                train(config, machine, folder, on_epoch)
+            except MissingDataError:
+                raise
+            except (RuntimeError, OSError, DualogicError) as error:
+                errors[str(folder.path)] = error
+            on_end(config)
+    else:
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
+            futures = {pool.submit(_run, config, machine, folder): (folder, config) for folder, config in waiting}
+            for future in concurrent.futures.as_completed(futures):
+                folder, config = futures[future]
+                raised = future.exception()
+                if raised is not None:
+                    errors[str(folder.path)] = raised
+                on_end(config)
+    if errors:
+        first = next(iter(errors.values()))
+        reasons = "; ".join(_reason(path, error) for path, error in errors.items())
+        raise StateError(f"{len(errors)} of {len(configs)} runs stopped with an error: {reasons}") from first
+    return [folder.path for folder in folders]
+
+
+def _reason(path: str, error: BaseException) -> str:
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return line if path in line else f"{path}: {line}"
+
+
+def _run(config: Config, machine: Machine, folder: RunFolder) -> None:
+    train(config, machine, folder)
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)

@@ -1,0 +1,362 @@
+"""The training loop, on Lightning Fabric."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dualogic import LogicLoss
+from dualogic.cli import require
+from dualogic.diagnosis import Events
+from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
+from dualogic_paper.runner.batches import Batches, count_steps, mix_seed
+from dualogic_paper.runner.config import Config, Machine
+from dualogic_paper.runner.diagnosis import POOL, VALIDATION, diagnose_end, diagnose_epoch
+from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
+from dualogic_paper.runner.result import Result, describe_machine, find_commit, thin
+from dualogic_paper.runner.step import CapturedStep, Step
+from dualogic_paper.tasks.task import Problem, Task
+
+INSPECTIONS = 20
+"""How often, in a run, the duals are set beside what holds on the pool."""
+WARM_UP_SHARE = 0.1
+
+OnEpoch = Callable[[int, dict[str, float]], None]
+
+
+def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_epoch: OnEpoch | None = None) -> Result:
+    """Train one network and measure it; go on where an earlier call with the same folder was stopped.
+
+    Each epoch is a pure function of the state at its start, the seed and its number. So a run that is killed at any moment and
+    started again computes what it would have computed, bit for bit on a CPU.
+
+    Args:
+        config: what to compute.
+        machine: where.
+        folder: for checkpoints and results; nothing is written by default.
+        on_epoch: called after each epoch with its number and the latest measures; not with several processes.
+    """
+    require("experiments", "lightning", "numpy")
+    from lightning.fabric import Fabric
+
+    if folder is not None:
+        folder.open(config)
+    strategy = "auto" if machine.devices == 1 else "ddp_spawn"
+    fabric: Any = Fabric(accelerator=machine.accelerator, devices=machine.devices, strategy=strategy, precision=config.precision)
+    if machine.devices == 1:
+        return Result(**_train(fabric, config, machine, folder, on_epoch))
+    return Result(**fabric.launch(functools.partial(_train, config=config, machine=machine, folder=folder, on_epoch=None)))
+
+
+def _train(fabric: Any, config: Config, machine: Machine, folder: RunFolder | None, on_epoch: OnEpoch | None) -> dict[str, Any]:
+    # A dictionary, because Fabric brings plain containers back from other processes, and no frozen dataclass.
+    devices = [fabric.device] if fabric.device.type == "cuda" else []
+    if devices:
+        torch.set_float32_matmul_precision("high")  # as convolutions have it by default
+        torch.backends.cudnn.benchmark = machine.tune or torch.backends.cudnn.benchmark
+    with torch.random.fork_rng(devices):
+        loop = Loop(fabric, config, machine, folder)
+        loop.resume()
+        failure = loop.run(on_epoch)
+        return dataclasses.asdict(loop.finish(failure))
+
+
+@dataclasses.dataclass
+class Progress:
+    """Where a run stands; together with network, optimizer and duals, all that a checkpoint holds."""
+
+    epoch: int = 0
+    best: float = math.nan
+    best_epoch: int = -1
+    seconds: float = 0.0
+    history: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    diagnoses: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+
+class Loop:
+    """One run in one process."""
+
+    def __init__(self, fabric: Any, config: Config, machine: Machine, folder: RunFolder | None) -> None:
+        self.fabric, self.config, self.machine, self.folder = fabric, config, machine, folder
+        task, device = config.task, fabric.device
+        torch.manual_seed(mix_seed(config.seed))
+        self.problem = task.make_problem(config.seed, machine.data, device)
+        labelled, self.pool = self.problem.labelled, _choose_pool(self.problem, task.rule_on)
+        _check_sizes(task, len(labelled), len(self.pool))
+        # As many steps for each method, the fully supervised reference among them.
+        steps = count_steps(len(labelled), len(self.pool), task.batch)
+        if config.arm.supervised:
+            labelled = torch.cat([labelled, self.problem.unlabelled])
+        self.batches = Batches(len(labelled), len(self.pool), task.batch, steps, config.seed)
+        torch.manual_seed(mix_seed(config.seed))
+        network = self.problem.make_network().to(device)
+        captured = device.type == "cuda" and fabric.world_size == 1 if machine.capture is None else machine.capture
+        optimizer = _make_optimizer(config, network, captured, device)
+        self.network, self.optimizer = fabric.setup(network, optimizer)
+        self.logic = self._make_logic()
+        self.step = (CapturedStep if captured else Step)(
+            self.problem,
+            self.network,
+            self.optimizer,
+            self._make_rule(),
+            fabric.backward,
+            labelled.to(device),
+            self.pool.to(device),
+            task.show_pool,
+        )
+        self.best_weights: dict[str, Tensor] = {}
+        self.progress = Progress()
+        self._saved = time.monotonic()
+
+    def _make_logic(self) -> LogicLoss | None:
+        method = self.config.arm.method
+        if method is None:
+            return None
+        group = True if self.fabric.world_size > 1 else None
+        logic = LogicLoss(
+            self.problem.rules_for(method), len(self.pool), method, weight=self.config.rule_weight, process_group=group
+        )
+        return logic.to(self.fabric.device)
+
+    def _make_rule(self) -> Callable[..., Tensor] | None:
+        """What is added to the task's loss, from rows of the table and bound tensors."""
+        if not self.config.arm.entropy:
+            return self.logic
+        symbol, weight = self.problem.beliefs, self.config.rule_weight
+        if symbol is None:
+            raise OptionError(
+                f"the task {self.config.task.name!r} has no logits whose entropy could be minimised; leave --method entropy out"
+            )
+        return lambda rows, **bound: weight * _entropy(bound[symbol]).mean()
+
+    # ------------------------------------------------------------------ training
+
+    def run(self, on_epoch: OnEpoch | None) -> str | None:
+        """Train to the end; returns why it stopped early, if it did."""
+        try:
+            while self.progress.epoch < self.config.task.epochs:
+                self._epoch()
+                if on_epoch is not None and self.fabric.is_global_zero:
+                    on_epoch(self.progress.epoch, self.progress.history[-1] if self.progress.history else {})
+        except (NonFiniteError, BindingError) as error:
+            # A method that diverges is a result, not a failure of the experiment.
+            return str(error)
+        return None
+
+    def _epoch(self) -> None:
+        progress, task = self.progress, self.config.task
+        # Augmentation draws from the global generators, which start anew here: a checkpoint need not hold their states.
+        torch.manual_seed(mix_seed(self.config.seed, progress.epoch, 2 + self.fabric.global_rank))
+        chosen, rows = (self._own(part).to(self.fabric.device) for part in self.batches.epoch(progress.epoch))
+        self._set_learning_rate()
+        self.step.active = self.step.rule is not None and progress.epoch >= task.rule_from * task.epochs
+        self.network.train()
+        started = time.perf_counter()
+        for labelled, pool in zip(chosen, rows):
+            self.step(labelled, pool)
+        task_loss, rule_loss = self.step.read(len(chosen))
+        if self.logic is not None:
+            self.logic.check()
+        progress.seconds += time.perf_counter() - started
+        if not math.isfinite(task_loss + rule_loss):
+            raise NonFiniteError(
+                f"the loss of epoch {progress.epoch + 1} is {task_loss} for the task and {rule_loss} for the rule"
+            )
+        progress.epoch += 1
+        last = progress.epoch == task.epochs
+        if last or progress.epoch % task.measure_every == 0:
+            self._measure({"task_loss": task_loss, "rule_loss": rule_loss})
+        if last or time.monotonic() - self._saved > self.machine.checkpoint_seconds:
+            self.save()
+
+    def _own(self, part: Tensor) -> Tensor:
+        """This process's share of each batch."""
+        own: Tensor = part.tensor_split(self.fabric.world_size, dim=1)[self.fabric.global_rank]
+        return own
+
+    def _set_learning_rate(self) -> None:
+        task = self.config.task
+        if task.decay == "none":
+            return
+        share = self.progress.epoch / task.epochs
+        rise = min(1.0, (share + 1 / task.epochs) / WARM_UP_SHARE)
+        fall = 0.5 * (1 + math.cos(math.pi * max(0.0, share - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
+        for group in self.optimizer.param_groups:
+            rate = self.config.learning_rate * min(rise, fall)
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _measure(self, losses: dict[str, float]) -> None:
+        progress, task = self.progress, self.config.task
+        self.network.eval()
+        found = self.problem.evaluate(self.network, "validation")
+        row = {"epoch": float(progress.epoch), **losses, **found}
+        if self.logic is not None:
+            row.update({f"delta/{name}": value for name, value in zip(self.logic.rules, self.logic.delta.tolist())})
+        if progress.epoch == task.epochs or progress.epoch % max(1, task.epochs // INSPECTIONS) == 0:
+            row.update({f"pool/{key}": value for key, value in self.inspect().items()})
+            if self.folder is not None:
+                found_now = diagnose_epoch(self.problem, self.network, self.logic, self.step.pool, progress.epoch)
+                progress.diagnoses += [] if found_now is None else [found_now]
+        progress.history.append(row)
+        if self.machine.events and self.folder is not None and self.fabric.is_global_zero:
+            with Events(self.folder.path / "events", progress.epoch) as events:
+                events.write(progress.epoch, row, self.logic)
+        value = found[task.choose_by]
+        better = value > progress.best if task.choose_higher else value < progress.best
+        if better or progress.best_epoch < 0:
+            progress.best, progress.best_epoch = value, progress.epoch
+            self.best_weights = {name: tensor.clone() for name, tensor in _weights(self.network).items()}
+
+    def inspect(self) -> dict[str, float]:
+        """What the problem says about the pool now."""
+        self.network.eval()
+        return self.problem.inspect(self.network, self.logic, self.step.pool)
+
+    # ------------------------------------------------------------------ keeping
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self._saved = time.monotonic()
+        if self.folder is None or not self.fabric.is_global_zero:
+            return
+        state = {
+            "progress": dataclasses.asdict(self.progress),
+            "network": _weights(self.network),
+            "best": self.best_weights,
+            "optimizer": self.optimizer.state_dict(),
+            "logic": {} if self.logic is None else self.logic.state_dict(),
+        }
+        self.folder.save(CHECKPOINT, state)
+        self.folder.write_lines(METRICS, self.progress.history)
+
+    def resume(self) -> None:
+        """Go on from the latest checkpoint, if there is one.
+
+        Raises:
+            DataError: if it is damaged, or was written by another version.
+        """
+        state = None if self.folder is None else self.folder.load(CHECKPOINT)
+        if self.folder is None or state is None:
+            return
+        try:
+            self.progress = Progress(**state["progress"])
+            self._load(state["network"])
+            self.best_weights = {name: tensor.to(self.fabric.device) for name, tensor in state["best"].items()}
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.logic is not None:
+                self.logic.load_state_dict(state["logic"])
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise DataError(
+                f"{self.folder.path / CHECKPOINT} is not a checkpoint of this version ({reason}); delete it, and the run starts "
+                f"from its beginning"
+            ) from error
+
+    def _load(self, weights: dict[str, Tensor]) -> None:
+        _unwrap(self.network).load_state_dict(weights)
+
+    def finish(self, failure: str | None) -> Result:
+        """Measure the chosen weights on the test samples, and write the result."""
+        pool = self.inspect() if failure is None else {}
+        diagnosis: dict[str, Any] = {"history": self.progress.diagnoses}
+        if failure is None and self.folder is not None:
+            diagnosis[POOL] = diagnose_end(self.problem, self.network, self.logic, self.step.pool)
+        last: dict[str, float] = {}
+        test: dict[str, float] = {}
+        validation: dict[str, float] = {}
+        progress = self.progress
+        if failure is None:
+            self.network.eval()
+            last = self.problem.evaluate(self.network, "test")
+        if progress.best_epoch >= 0:
+            self._load(self.best_weights)
+            self.network.eval()
+            test = self.problem.evaluate(self.network, "test")
+            if self.folder is not None:
+                diagnosis[VALIDATION] = diagnose_end(self.problem, self.network, None, None)
+            validation = next(row for row in progress.history if row["epoch"] == progress.best_epoch)
+        method = self.config.arm.method
+        result = Result(
+            config=self.config.as_dict(),
+            method="" if method is None else method.describe(),
+            chosen_epoch=progress.best_epoch,
+            validation=validation,
+            test=test,
+            last=last,
+            pool=pool,
+            history=thin(progress.history),
+            steps=progress.epoch * self.batches.steps,
+            seconds=progress.seconds,
+            machine=describe_machine(self.fabric.device),
+            commit=find_commit(),
+            failure=failure,
+        )
+        if self.folder is not None and self.fabric.is_global_zero:
+            self.folder.save(MODEL, {name: tensor.cpu() for name, tensor in self.best_weights.items()})
+            if self.logic is not None:
+                self.folder.save(DUALS, self.logic.state_dict())
+            self.folder.write_lines(METRICS, progress.history)
+            if diagnosis.get(VALIDATION) is not None:
+                self.folder.write_text(DIAGNOSIS, json.dumps(diagnosis) + "\n")
+            self.folder.write_text(RESULT, json.dumps(result.as_dict(), indent=1) + "\n")
+            self.folder.forget(CHECKPOINT)
+        return result
+
+
+def _entropy(logits: Tensor) -> Tensor:
+    # torch.distributions checks its arguments, for which a recorded step cannot wait.
+    logarithms = torch.log_softmax(logits.float(), -1)
+    return -(logarithms.exp() * logarithms).sum(-1)
+
+
+def _choose_pool(problem: Problem, rule_on: str) -> Tensor:
+    if rule_on == "unlabelled":
+        return problem.unlabelled
+    return problem.labelled if rule_on == "labelled" else torch.cat([problem.labelled, problem.unlabelled])
+
+
+def _check_sizes(task: Task, labelled: int, pool: int) -> None:
+    if not labelled or not pool:
+        what = "labelled samples to train on" if not labelled else f"{task.rule_on} samples for the rule"
+        raise OptionError(f"the task {task.name!r} with these options has no {what}; change its sizes or shares, or --rule-on")
+
+
+def _make_optimizer(config: Config, network: nn.Module, captured: bool, device: torch.device) -> torch.optim.Optimizer:
+    task = config.task
+    rate: Any = torch.tensor(config.learning_rate, device=device) if captured else config.learning_rate
+    groups = _group_parameters(network, task)
+    if task.optimizer == "sgd":
+        return torch.optim.SGD(groups, rate, momentum=0.9, nesterov=True, fused=captured)
+    return torch.optim.Adam(groups, rate, capturable=captured, fused=True if captured else None)
+
+
+def _group_parameters(network: nn.Module, task: Task) -> list[dict[str, Any]]:
+    """What the optimizer's weight decay shrinks, and, if the task spares them, what it does not."""
+    parameters = list(network.parameters())
+    if task.decayed == "all":
+        return [{"params": parameters, "weight_decay": task.weight_decay}]
+    return [
+        {"params": [parameter for parameter in parameters if parameter.ndim > 1], "weight_decay": task.weight_decay},
+        {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0},
+    ]
+
+
+def _unwrap(network: Any) -> nn.Module:
+    module: nn.Module = network.module
+    return module.module if isinstance(module, nn.parallel.DistributedDataParallel) else module
+
+
+def _weights(network: Any) -> dict[str, Tensor]:
+    return copy.copy(_unwrap(network).state_dict())

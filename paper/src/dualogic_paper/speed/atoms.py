@@ -1,0 +1,107 @@
+"""10^3 to 10^6 atoms per sample: a step against the same mathematics by hand, batch 128, 256 samples, clauses of 3 atoms.
+
+Up to 10^5 atoms the clauses are ``Or`` objects of their own; 10^6 are written with quantifiers, as nobody would make a third of a
+million Python objects for a batch of numbers. By hand there are two ways to lay out the weights within clauses: in the order of
+the inputs, ``(batch, clauses, 3)`` (``step.Hand``), or with the long axis last, ``(batch, 3, clauses)``, which spares a softmax
+over rows of 3. Both are measured, and the faster of the two counts.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from table import time_in_turn
+from torch import Tensor
+
+import dualogic as dl
+from dualogic_paper.speed.report import SIZES, entry
+from dualogic_paper.speed.step import BATCH, FLOOR, STEP, Hand, loss_and_slope
+
+SAMPLES, ATOMS = 256, 3
+REPEATS = {
+    "cpu": {"1e3": 300, "1e4": 80, "1e5": 20, "1e6": 6},
+    "cuda": {"1e3": 300, "1e4": 300, "1e5": 100, "1e6": 30},
+}
+
+
+class LongHand(Hand):
+    """As ``Hand``, on stacked costs ``(batch, atoms, clauses)``."""
+
+    def __call__(self, index: Tensor, costs: Tensor) -> Tensor:
+        """The loss of a batch; moves the duals and delta."""
+        rows = self.table[index]
+        with torch.no_grad():
+            outer, inner = self.split(rows)
+            clause = (inner * costs).sum(1)
+            mu = (outer * clause).sum(-1)
+            _, slope = loss_and_slope(mu, self.delta)
+            slope = STEP * slope[:, None]
+            move_outer = slope * (outer * (0.5 * self.clauses)).clamp_max(1) * (clause - mu[:, None])
+            move_inner = slope[:, None] * (inner * (0.5 * self.atoms)).clamp_max(1) * (clause[:, None] - costs)
+            rows = rows + torch.cat([move_outer, move_inner.flatten(1)], 1)
+            self.table[index] = rows
+            outer, inner = self.split(rows)
+        mu = (outer * (inner * costs).sum(1)).sum(-1)
+        loss, _ = loss_and_slope(mu, self.delta)
+        with torch.no_grad():
+            self.delta = mu.mean().sqrt().clamp_min(FLOOR)
+        return loss.mean()
+
+    def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights of the clauses, and within them."""
+        return rows[:, : self.clauses].softmax(-1), rows[:, self.clauses :].view(-1, self.atoms, self.clauses).softmax(1)
+
+
+def make_rule(bounds: Tensor, quantified: bool) -> dl.Formula:
+    """``x[i, j] <= bounds[i, j]`` for some ``j``, for all ``i``."""
+    x = dl.var("x", *bounds.shape)
+    if quantified:
+        return (x <= dl.constant("bounds", bounds)).any(1).all()
+    return dl.And([dl.Or(*(x[i, j] <= bound for j, bound in enumerate(row))) for i, row in enumerate(bounds.tolist())])
+
+
+def compare(size: str, device: str) -> dict[str, Any]:
+    """One size."""
+    count, repeats, quantified = SIZES[size] // ATOMS, REPEATS[device][size], size == "1e6"
+    generator = torch.Generator().manual_seed(0)
+    bounds = torch.rand(count, ATOMS, generator=generator)
+    rule = make_rule(bounds, quantified)
+    start = time.perf_counter()
+    logic = dl.LogicLoss(rule, num_samples=SAMPLES)
+    compiled = time.perf_counter() - start
+    logic.to(device)
+    bounds = bounds.to(device)
+    short, long = Hand(SAMPLES, count, ATOMS, device), LongHand(SAMPLES, count, ATOMS, device)
+    batches = [torch.randperm(SAMPLES, generator=generator)[:BATCH].to(device) for _ in range(repeats)]
+    values = torch.rand(BATCH, count, ATOMS, generator=generator).mul_(2).to(device)
+
+    def ours(number: int) -> None:
+        logic(batches[number], x=values.detach().requires_grad_()).backward()
+
+    def by_hand(number: int) -> None:
+        short(batches[number], (values.detach().requires_grad_() - bounds).relu()).backward()
+
+    def by_long_hand(number: int) -> None:
+        costs = (values.detach().requires_grad_() - bounds).relu()
+        long(batches[number], costs.transpose(1, 2).contiguous()).backward()
+
+    mine, *hands = time_in_turn([ours, by_hand, by_long_hand], repeats)
+    some = batches[0][:4]
+    weights = logic.weights(some)
+    outer, inner = long.split(long.table[some])
+    torch.testing.assert_close(weights["rule"], outer, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(outer, short.table[some][:, :count].softmax(-1), rtol=1e-4, atol=1e-6)
+    for place in (0, count // 2, count - 1):
+        found = weights["rule/0"][:, place] if quantified else weights[f"rule/{place}"]
+        torch.testing.assert_close(found, inner[:, :, place], rtol=1e-4, atol=1e-6)
+    detail = {
+        "ms": 1e3 * mine,
+        "ms by hand (clauses, 3)": 1e3 * hands[0],
+        "ms by hand (3, clauses)": 1e3 * hands[1],
+        "seconds to compile": compiled,
+        "form": "quantifiers" if quantified else "Or objects",
+        "repeats": repeats,
+    }
+    return {f"atoms_{size}": entry(f"atoms_{size}", mine / min(hands), detail)}

@@ -1,0 +1,258 @@
+"""A training step on CIFAR-100 as the runner takes it: what bounds it, and how long it takes with each rule and without.
+
+    python -m dualogic_paper.speed.cifar100                                   # all networks and methods, profile and times
+    python -m dualogic_paper.speed.cifar100 --networks resnet50 --no-profile  # some; the file keeps the other networks
+    python -m dualogic_paper.speed.cifar100 --tune                            # cuDNN tries its algorithms, as a further variant
+    python -m dualogic_paper.speed.cifar100 --smoke --networks vgg16          # tiny, on made-up images, on any machine
+
+Steps are those of ``dualogic run cifar100``: built by the runner's own ``Loop``, 126 labelled images (10,000 in 79 steps) and 128
+unlabelled ones on the device, bfloat16, channels last, recorded as a CUDA graph. Methods take turns in blocks of steps; the
+median block counts. The profile is of an eager step with the rule ``dual`` and the optimizer of the captured one. Results go to
+``results/benchmarks/cifar100.json``, where ``dualogic table cifar100`` finds them; a variant of another commit is replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import dataclasses
+import functools
+import gc
+import json
+import statistics
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+
+from dualogic_paper.runner import Config, Machine
+from dualogic_paper.runner.result import find_commit
+from dualogic_paper.runner.step import WARM_UP, Step
+from dualogic_paper.runner.train import Loop
+from dualogic_paper.speed import kernels
+from dualogic_paper.speed.report import NETWORKS, RESULTS
+from dualogic_paper.speed.rule import gpu_time
+from dualogic_paper.speed.run import describe_machine
+from dualogic_paper.tables.published import EPOCH_SECONDS, find_published
+from dualogic_paper.tasks import CIFAR100
+
+ARMS = ("none", "dl2", "pd1", "pd2", "uniform", "hard", "dual")
+PROFILED = "dual"
+REFERENCES = {"resnet50": {"seconds": 2.5, "source": "the prototype"}}
+"""Seconds of an epoch that were measured before this code was written, on the same kind of GPU."""
+ROUNDS, BLOCK, PROFILED_STEPS = 8, 5, 5
+
+
+class Shared(CIFAR100):
+    """The task with its data loaded once for all methods and networks."""
+
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> Any:
+        problem = copy.copy(_load(dataclasses.replace(self, model="vgg16"), seed, folder, device))
+        problem.task = self
+        return problem
+
+
+@functools.cache
+def _load(task: CIFAR100, seed: int, folder: Path | None, device: torch.device) -> Any:
+    return CIFAR100.make_problem(task, seed, folder, device)
+
+
+class Steps:
+    """The runner's steps of one method on one network."""
+
+    def __init__(self, fabric: Any, task: CIFAR100, arm: str, machine: Machine, precision: Any) -> None:
+        self.loop = Loop(fabric, Config(task, arm, precision=precision), machine, None)
+        self.loop.network.train()
+        self.batches = [part.to(fabric.device) for part in self.loop.batches.epoch(0)]
+
+    def __call__(self, number: int) -> None:
+        """As in training: captured where the runner captures."""
+        self.loop.step(*self._batch(number))
+
+    def eager(self, number: int) -> None:
+        """The same step without a graph, and with the same optimizer; only before the first captured one."""
+        Step.__call__(self.loop.step, *self._batch(number))
+
+    def _batch(self, number: int) -> list[torch.Tensor]:
+        return [part[number % len(part)] for part in self.batches]
+
+
+def time_in_turn(steps: Mapping[str, Callable[[int], None]], rounds: int, block: int, device: str) -> dict[str, list[float]]:
+    """Milliseconds of a step by name, one figure for each block; blocks take turns, the order turning round each time."""
+    found: dict[str, list[Any]] = {name: [] for name in steps}
+    for turn in range(rounds):
+        for name in list(steps)[:: -1 if turn % 2 else 1]:
+            clock = _now(device)
+            for number in range(block):
+                steps[name](turn * block + number)
+            found[name].append((clock, _now(device)))
+    if device == "cuda":
+        torch.cuda.synchronize()
+        return {name: [start.elapsed_time(end) / block for start, end in pairs] for name, pairs in found.items()}
+    return {name: [1e3 * (end - start) / block for start, end in pairs] for name, pairs in found.items()}
+
+
+def _now(device: str) -> Any:
+    if device == "cpu":
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def profile(steps: Steps, device: str, block: int) -> dict[str, Any]:
+    """An eager step by kind of work; must come before the step is captured."""
+    step = steps.loop.step
+    plain = step.rule
+    for number in range(WARM_UP):
+        steps.eager(number)
+    eager = statistics.median(time_in_turn({"": steps.eager}, 3, block, device)[""])
+    step.rule = None if plain is None else kernels.mark(plain)
+    try:
+        ms, count = kernels.group(steps.eager, device, PROFILED_STEPS)
+    finally:
+        step.rule = plain
+    found: dict[str, Any] = {"ms": ms, "kernels": count, "eager_ms": eager}
+    active, step.active = step.active, False  # counting sees every operation as Python, which fused rules are not made for
+    found["convolution_flops"] = kernels.convolution_flops(lambda: steps.eager(0))
+    step.active = active
+    return found
+
+
+def measure(task: CIFAR100, options: argparse.Namespace, device: str) -> tuple[dict[str, Any], int]:
+    """Profile and times of one network; and the steps of an epoch."""
+    fabric = Fabric(accelerator=device, devices=1, precision=options.precision)
+    machine = Machine(accelerator=device, data=options.data)  # type: ignore[arg-type]
+    steps = {arm: Steps(fabric, task, arm, machine, options.precision) for arm in options.arms}
+    found: dict[str, Any] = {}
+    if options.profile and PROFILED in steps:
+        try:
+            found["profile"] = profile(steps[PROFILED], device, options.block)
+        except Exception as error:  # the times are worth having without it
+            traceback.print_exc()
+            found["profile"] = {"error": f"{type(error).__name__}: {error}"[:2000]}
+    for arm in steps.values():
+        for number in range(WARM_UP + 1):  # the last one is recorded
+            arm(number)
+    blocks = time_in_turn(steps, options.rounds, options.block, device)
+    found["times"] = {arm: summarise(values, options.block) for arm, values in blocks.items()}
+    if "ms" in found.get("profile", {}):
+        raw = found["profile"]
+        busy = gpu_time(steps[PROFILED], 10)[0] if device == "cuda" else None
+        own = found["times"][PROFILED]["ms"]
+        found["profile"] = kernels.summarise(raw, own if device == "cuda" else None, busy)
+    for arm in steps.values():
+        if arm.loop.logic is not None:
+            arm.loop.logic.check()
+    return found, next(iter(steps.values())).loop.batches.steps
+
+
+def summarise(blocks: Sequence[float], block: int) -> dict[str, Any]:
+    """Median over blocks, and their spread."""
+    return {"ms": statistics.median(blocks), "lowest": min(blocks), "highest": max(blocks), "steps": len(blocks) * block}
+
+
+def show(name: str, found: Mapping[str, Any], steps: int, variant: str) -> str:
+    """The table of one network, for the terminal."""
+    lines = [f"{NETWORKS[name]}, {variant}: ms / step, s / epoch ({steps} steps), ratio to none, the paper's s / epoch"]
+    plain = found["times"].get("none", {}).get("ms")
+    for arm, timing in found["times"].items():
+        published = find_published("cifar100", arm, {"model": name}).get(EPOCH_SECONDS)
+        ratio = f"{timing['ms'] / plain:8.3f}" if plain else f"{'-':>8}"
+        seconds = timing["ms"] * steps / 1e3
+        lines.append(f"  {arm:8s} {timing['ms']:9.3f} {seconds:8.3f} {ratio} {published.text if published else '-':>8}")
+    if plain and name in REFERENCES:
+        reference = REFERENCES[name]
+        factor = float(str(reference["seconds"])) / (plain * steps / 1e3)
+        lines.append(f"  {factor:.2f} times as fast as {reference['source']} ({reference['seconds']} s)")
+    if "error" in found.get("profile", {}):
+        lines.append(f"  the profile failed: {found['profile']['error']}")
+    elif "profile" in found:
+        lines.append(f"  {found['profile']['bound']}")
+        shares = found["profile"]["share"].items()
+        lines += [f"    {kind:24s} {found['profile']['ms'][kind]:9.3f} ms {share:7.2%}" for kind, share in shares]
+    return "\n".join(lines)
+
+
+def store(path: Path, variant: str, machine: dict[str, Any], steps: int, name: str, found: dict[str, Any]) -> None:
+    """Add one network to the file; what another commit or machine measured in the same variant goes."""
+    content = json.loads(path.read_text()) if path.exists() else {"variants": {}}
+    old = content["variants"].get(variant, {})
+    same = all(old.get("machine", {}).get(key) == machine[key] for key in ("commit", "name", "torch"))
+    networks = {**(old["networks"] if same else {}), name: found}
+    ordered = {key: networks[key] for key in sorted(networks, key=list(CIFAR100.parts).index)}
+    content["variants"][variant] = {"machine": machine, "steps_per_epoch": steps, "networks": ordered}
+    content["references"] = REFERENCES
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        json.dumps(json.loads(json.dumps(content), parse_float=lambda text: float(f"{float(text):.6g}")), indent=1) + "\n"
+    )
+
+
+def parse(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", nargs="+", choices=list(CIFAR100.parts), default=list(CIFAR100.parts))
+    parser.add_argument("--arms", nargs="+", default=list(ARMS), help="methods whose steps are timed")
+    parser.add_argument("--no-profile", dest="profile", action="store_false", help="times only")
+    parser.add_argument("--tune", action="store_true", help="cuDNN tries its algorithms instead of guessing the best")
+    parser.add_argument("--precision", default="bf16-mixed", choices=("bf16-mixed", "32-true"))
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of steps of each method")
+    parser.add_argument("--block", type=int, default=BLOCK, help="steps in a block")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--data", type=Path, help="folder of the data sets; the usual place by default")
+    parser.add_argument("--smoke", action="store_true", help="tiny, on made-up images; for tests")
+    parser.add_argument("--out", type=Path, default=RESULTS / "cifar100.json")
+    return parser.parse_args(words)
+
+
+def describe_command(options: argparse.Namespace) -> str:
+    """What a reader types to measure again; where files lie does not matter to them."""
+    words = ["python -m dualogic_paper.speed.cifar100"]
+    for name, value in vars(options).items():
+        if name in ("out", "data", "device") or value == getattr(parse([]), name):
+            continue
+        flag = "--no-profile" if name == "profile" else f"--{name}"
+        words += [flag] if isinstance(value, bool) else [flag, *map(str, value if isinstance(value, list) else [value])]
+    return " ".join(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = parse(words)
+    started = time.perf_counter()
+    if options.device == "cpu":
+        torch.set_num_threads(1)
+    else:
+        torch.set_float32_matmul_precision("high")  # as the runner does
+    torch.backends.cudnn.benchmark = options.tune
+    parts = [word for word, wanted in (("captured", options.device == "cuda"), ("eager", options.device == "cpu")) if wanted]
+    variant = ", ".join([*parts, *["tuned"] * options.tune])
+    machine = describe_machine(options.device, find_commit(), None)
+    machine["command"] = describe_command(options)
+    print(json.dumps(machine, indent=2), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        # Times do not depend on the rate, and a small one keeps every method finite.
+        task = Shared(learning_rate=1e-3)
+        if options.smoke:
+            options.data = Path(folder)
+            task = task.make_smoke(options.data)  # type: ignore[assignment]
+        for name in options.networks:
+            begun = time.perf_counter()
+            found, steps = measure(dataclasses.replace(task, model=name), options, options.device)
+            found["seconds"] = time.perf_counter() - begun
+            store(options.out, variant, machine, steps, name, found)
+            print(f"{show(name, found, steps, variant)}\n  measured in {found['seconds']:.0f} s", flush=True)
+            gc.collect()
+            if options.device == "cuda":
+                torch.cuda.empty_cache()
+    print(f"written to {options.out.name} after {time.perf_counter() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

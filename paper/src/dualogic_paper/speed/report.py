@@ -1,0 +1,110 @@
+"""The figures that are measured, their bounds, the files they are kept in, and the table in the README."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
+ROOT = Path(__file__).resolve().parents[3]
+RESULTS = ROOT / "results" / "benchmarks"
+MACHINES = {"cpu": "CPU", "h200": "H200"}
+MISSING = "-"
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """Something measured: what it is, and the most that it may be."""
+
+    what: str
+    bound: float
+    unit: str = ""
+
+
+NETWORKS = {"resnet50": "ResNet50", "vgg16": "VGG16", "densenet100": "DenseNet100"}
+SIZES = {"1e3": 10**3, "1e4": 10**4, "1e5": 10**5, "1e6": 10**6}
+FIGURES: dict[str, Figure] = {
+    "rule_eager": Figure("CIFAR-100 rule, batch 128, 30,000 samples: eager step / by hand", 1.1),
+    "rule_fastest": Figure("the same, compiled or captured in a CUDA graph / by hand, eager", 0.35),
+    "rule_gpu_time": Figure("the same, GPU time per step", 0.15, "ms"),
+    **{
+        f"network_{name}": Figure(f"{title}, batch 128+128, bfloat16: step with rule / without", 1.01)
+        for name, title in NETWORKS.items()
+    },
+    "ltn_implication": Figure("P → Q, `eval()`, forward and backward / LTNtorch's", 0.6),
+    "ltn_cifar": Figure("CIFAR-100 rule, `eval()`, forward and backward / LTNtorch's", 0.6),
+    **{f"atoms_{name}": Figure(f"{size:,} atoms per sample: step / by hand", 1.2) for name, size in SIZES.items()},
+    "table_bytes": Figure("1,281,167 samples x 2,000 weights in bfloat16: size of the table", 5.2, "GB"),
+    "table_ratio": Figure("the same: step / step at 30,000 samples", 1.2),
+    "compiled_steps": Figure("1,000 compiled steps: graph breaks, recompilations and synchronisations", 0),
+    "processes": Figure("two gloo processes against one, 50 steps, float64: largest relative difference", 1e-9),
+    "processes_checkpoint": Figure("the same, saved on two and loaded on three", 1e-9),
+}
+
+
+def entry(name: str, value: float, detail: dict[str, Any]) -> dict[str, Any]:
+    """What the file keeps of a measurement."""
+    bound = FIGURES[name].bound
+    return {"value": value, "bound": bound, "passed": bool(value <= bound), "detail": detail}
+
+
+def show_number(value: float, unit: str = "") -> str:
+    """Three significant digits; whole numbers as they are.
+
+    >>> show_number(1.2036), show_number(0.12345, "ms"), show_number(0.0), show_number(2.5e-16)
+    ('1.20', '0.123 ms', '0', '2.50e-16')
+    """
+    text = f"{value:.0f}" if value == int(value) else f"{value:#.3g}".rstrip(".")
+    return f"{text} {unit}".strip()
+
+
+def show_entry(figure: Figure, found: dict[str, Any] | None) -> str:
+    """A cell of the table: the value; a missed bound or an error is said, never hidden."""
+    if found is None:
+        return MISSING
+    if "error" in found:
+        return "failed"
+    text = show_number(found["value"], figure.unit)
+    how = found["detail"].get("how")
+    text += f" ({how})" if how else ""
+    return text if found["passed"] else f"**{text}, missed**"
+
+
+def show_machine(title: str, data: dict[str, Any]) -> str:
+    """One line about where the figures of a column come from."""
+    machine = data["machine"]
+    return (
+        f"{title}: {machine['name']}, {machine['threads']} CPU thread(s), torch {machine['torch']}, {machine['date']}, commit "
+        f"{machine['commit']}, `{machine['command']}`."
+    )
+
+
+def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
+    """The files of all machines that were measured."""
+    paths = {name: folder / f"{name}.json" for name in MACHINES}
+    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+
+
+def block(found: dict[str, dict[str, Any]]) -> str:
+    """The README's part between the marks, marks included."""
+    lines = [BEGIN, "", f"| what | bound | {' | '.join(MACHINES.values())} |", "|---" * (2 + len(MACHINES)) + "|"]
+    for name, figure in FIGURES.items():
+        cells = [show_entry(figure, found.get(machine, {"figures": {}})["figures"].get(name)) for machine in MACHINES]
+        lines.append(f"| {figure.what} | {figure.bound:g}{figure.unit and ' '}{figure.unit} | {' | '.join(cells)} |")
+    lines.append("")
+    lines += [f"{show_machine(title, found[name])}\n" for name, title in MACHINES.items() if name in found]
+    return "\n".join([*lines, END])
+
+
+def replace_block(text: str, new: str) -> str:
+    """A document with its block replaced."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ValueError(f"the document needs one {BEGIN} and, after it, one {END}: the figures go between them")
+    return text[: text.index(BEGIN)] + new + text[text.index(END) + len(END) :]
+
+
+def write_readme(path: Path = ROOT.parent / "README.md") -> None:
+    """Bring the README's figures up to date with the files."""
+    path.write_text(replace_block(path.read_text(), block(load())))

@@ -1,0 +1,219 @@
+"""The CIFAR-100 rule on a GPU: compiled, and captured in a CUDA graph; and a thousand compiled steps on any device.
+
+A step is softmax, rule, backward pass, and the update of duals and delta. Each variant takes turns with the by-hand, eager step
+of ``step.py``; a step is timed from its call until the device is done, and the duals of both are compared at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import dualogic as dl
+from dualogic_paper.speed.report import entry
+from dualogic_paper.speed.step import BATCH, Hand, cifar, median_times
+
+SAMPLES, REPEATS, THOUSAND = 30_000, 400, 1000
+
+
+class Setting:
+    """A fresh rule, the by-hand one, and batches, on a device."""
+
+    def __init__(self, device: str, batches: int = REPEATS) -> None:
+        generator = torch.Generator().manual_seed(0)
+        membership = torch.zeros(100, 20)
+        membership[torch.arange(100), torch.arange(100) % 20] = 1
+        mass = dl.var("p", 100) @ dl.constant("membership", membership)
+        self.logic = dl.LogicLoss(((mass == 0) | (mass == 1)).all(), num_samples=SAMPLES).to(device)
+        self.hand = Hand(SAMPLES, 20, 2, device)
+        self.membership = membership.to(device)
+        self.index = [torch.randperm(SAMPLES, generator=generator)[:BATCH].to(device) for _ in range(batches)]
+        self.logits = (3 * torch.randn(batches, BATCH, 100, generator=generator)).to(device)
+
+    def loss(self, index: Tensor, logits: Tensor) -> Tensor:
+        """What is compiled or captured."""
+        return self.logic(index, p=logits.softmax(-1))  # type: ignore[no-any-return]
+
+    def by_hand(self, number: int) -> None:
+        leaf = self.logits[number].detach().requires_grad_()
+        total = leaf.softmax(-1) @ self.membership
+        self.hand(self.index[number], torch.stack([total.abs(), (total - 1).abs()], -1)).backward()
+
+    def eager(self, number: int) -> None:
+        self.loss(self.index[number], self.logits[number].detach().requires_grad_()).backward()
+
+    def compiled(self, mode: str | None) -> Callable[[int], None]:
+        """A step whose forward and backward pass are compiled."""
+        torch._dynamo.reset()
+        function = torch.compile(self.loss, fullgraph=True, mode=mode)
+
+        def step(number: int) -> None:
+            function(self.index[number], self.logits[number].detach().requires_grad_()).backward()
+
+        return step
+
+    def captured(self) -> Callable[[int], None]:
+        """A step replayed from a CUDA graph; the batch is copied to where the graph expects it."""
+        index, logits = self.index[0].clone(), self.logits[0].clone().requires_grad_()
+        graph = capture(lambda: self.loss(index, logits).backward(), lambda: setattr(logits, "grad", None))
+        self.logic.reset_()
+
+        def step(number: int) -> None:
+            index.copy_(self.index[number])
+            with torch.no_grad():
+                logits.copy_(self.logits[number])
+            graph.replay()
+
+        return step
+
+    def check(self) -> None:
+        """The variant's duals and delta are those by hand."""
+        every = torch.cat(self.index).unique()
+        weights, rows = self.logic.weights(every), self.hand.table[every]
+        torch.testing.assert_close(weights["rule"], rows[:, :20].softmax(-1), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(weights["rule/0"], rows[:, 20:].view(-1, 20, 2).softmax(-1), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(self.logic.delta[0], self.hand.delta, rtol=1e-3, atol=1e-4)
+
+
+def capture(run: Callable[[], object], clear: Callable[[], object]) -> torch.cuda.CUDAGraph:
+    """A CUDA graph of what ``run`` launches; ``clear`` drops gradients, so that the graph makes its own."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            clear()
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    clear()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph
+
+
+def gpu_time(step: Callable[[int], None], steps: int = 20) -> tuple[float, float]:
+    """Milliseconds of GPU work (kernels, copies, fills) and their number, per step, from the profiler."""
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    for number in range(3):
+        step(number)
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=activities) as profile:
+        for number in range(steps):
+            step(number)
+        torch.cuda.synchronize()
+    work = device_work(profile)
+    if not work:
+        raise RuntimeError("the profiler saw no work on the GPU")
+    return sum(event.device_time for event in work) / steps / 1e3, len(work) / steps
+
+
+def device_work(profile: Any) -> list[Any]:
+    """Events of work on the GPU; annotations span kernels on the device's time line and are no work of their own."""
+    return [
+        event
+        for event in profile.events()
+        if event.device_type == torch.autograd.DeviceType.CUDA
+        and not getattr(event, "is_user_annotation", False)
+        and not event.name.startswith(("##", "Torch-Compiled", "ProfilerStep", "CompiledFunction", "Optimizer."))
+    ]
+
+
+def eager(device: str) -> dict[str, Any]:
+    """The eager step against by hand."""
+    ours, hand = cifar(device, repeats=REPEATS if device == "cuda" else 1500, samples=SAMPLES)
+    detail = {"ms": 1e3 * ours, "ms by hand": 1e3 * hand}
+    if device == "cuda":
+        setting = Setting(device)
+        for name, step in (("", setting.eager), (" by hand", setting.by_hand)):
+            with contextlib.suppress(RuntimeError):
+                detail[f"GPU ms{name}"], detail[f"kernels{name}"] = gpu_time(step)
+    return {"rule_eager": entry("rule_eager", ours / hand, detail)}
+
+
+VARIANTS: dict[str, Callable[[Setting], Callable[[int], None]]] = {
+    "CUDA graph": lambda setting: setting.captured(),
+    "torch.compile, reduce-overhead": lambda setting: setting.compiled("reduce-overhead"),
+    "torch.compile": lambda setting: setting.compiled(None),
+}
+
+
+def fastest(device: str) -> dict[str, Any]:
+    """Compiled and captured steps against by hand, eager; the best counts, all are kept."""
+    ratios: dict[str, float] = {}
+    detail: dict[str, Any] = {}
+    for name, make in VARIANTS.items():
+        try:
+            setting = Setting(device)
+            step = make(setting)
+            ours, hand = median_times(step, setting.by_hand, REPEATS)
+            setting.check()
+            detail[name] = {"ratio": ours / hand, "ms": 1e3 * ours, "ms by hand": 1e3 * hand}
+            ratios[name] = ours / hand
+            detail[name]["GPU ms"], detail[name]["kernels"] = gpu_time(step)
+        except Exception as error:
+            detail.setdefault(name, {})["error"] = f"{type(error).__name__}: {error}"[:2000]
+        print(f"    {name}: {detail[name]}", flush=True)
+    if not ratios:
+        raise RuntimeError(f"no variant worked: {detail}")
+    best = min(ratios, key=ratios.__getitem__)
+    found = {"rule_fastest": entry("rule_fastest", ratios[best], {"how": best, **detail})}
+    if "GPU ms" in detail[best]:
+        found["rule_gpu_time"] = entry("rule_gpu_time", detail[best]["GPU ms"], {"how": best})
+    return found
+
+
+@contextlib.contextmanager
+def no_synchronisation(device: str) -> Iterator[None]:
+    """On a GPU: an error if anything waits for it."""
+    if device != "cuda":
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a prototype feature, says torch
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def thousand(device: str) -> dict[str, Any]:
+    """What interrupts a thousand compiled steps after the first five; ``fullgraph`` makes a graph break an error."""
+    detail: dict[str, Any] = {}
+    total = 0
+    for mode in (None, "reduce-overhead") if device == "cuda" else (None,):
+        setting = Setting(device, batches=50)
+        step = setting.compiled(mode)
+        counters = torch._dynamo.utils.counters
+        counters.clear()
+        for number in range(5):
+            step(number)
+        before = dict(counters["frames"]), counters["stats"]["unique_graphs"]
+        done = 0
+        interrupted = 0
+        with no_synchronisation(device):
+            while done < THOUSAND:
+                try:
+                    step(done % 50)
+                except RuntimeError as error:
+                    if "synchroniz" not in str(error):
+                        raise
+                    interrupted += 1
+                    detail["first synchronisation"] = str(error)[:500]
+                done += 1
+        breaks = sum(counters["graph_break"].values())
+        frames, graphs = dict(counters["frames"]), counters["stats"]["unique_graphs"]
+        again = max(frames.get("total", 0) - before[0].get("total", 0), graphs - before[1])
+        found = {"steps": done, "graphs": graphs, "graph breaks": breaks, "recompilations": again}
+        if device == "cuda":
+            found["synchronisations"] = interrupted
+        detail[mode or "default"] = found
+        total += breaks + again + interrupted
+        if not graphs:
+            raise RuntimeError(f"nothing was compiled: {found}")
+    return {"compiled_steps": entry("compiled_steps", total, detail)}

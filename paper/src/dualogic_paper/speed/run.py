@@ -1,0 +1,167 @@
+"""Every figure in one command, with the machine it ran on.
+
+    python -m dualogic_paper.speed.run                        # all that this machine can measure
+    python -m dualogic_paper.speed.run --only rule_eager      # some; the file keeps the others
+    python -m dualogic_paper.speed.run --readme               # write the README's table from results/benchmarks/*.json
+
+A GPU is used where there is one; a CPU with one thread, because threads that wait for each other on a busy machine measure the
+machine. Results are printed as they come and kept after each in ``results/benchmarks/<cpu|h200|...>.json``. A figure that fails
+leaves its error there. The exit status is 1 if a bound is missed or a figure fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import gc
+import importlib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dualogic_paper.speed import report
+
+Measure = Callable[[str], dict[str, Any]]
+
+
+def late(module: str, function: str, *arguments: str, pass_device: bool = True) -> Measure:
+    """A function of another file, imported only when called: what one figure needs may be missing."""
+
+    def call(device: str) -> dict[str, Any]:
+        found: dict[str, Any] = getattr(importlib.import_module(f"dualogic_paper.speed.{module}"), function)(
+            *arguments, *[device] * pass_device
+        )
+        return found
+
+    return call
+
+
+def measure_table(device: str) -> dict[str, Any]:
+    """The large table's size, and its step against that of a smaller one."""
+    results = importlib.import_module("dualogic_paper.speed.table").measure("device", device, 200)
+    last = results[-1]  # on a CPU, once the system has given out all memory
+    detail = {result.name: {"ms": 1e3 * result.large, "ms at 30,000": 1e3 * result.small} for result in results}
+    size = last.bytes_large / 1e9
+    return {
+        "table_bytes": report.entry("table_bytes", size, {}),
+        "table_ratio": report.entry("table_ratio", last.ratio, detail),
+    }
+
+
+# Which figures a measurement gives, and on which devices it can be taken; the quick and most telling ones come first.
+MEASUREMENTS: dict[tuple[str, ...], tuple[tuple[str, ...], Measure]] = {
+    ("rule_eager",): (("cpu", "cuda"), late("rule", "eager")),
+    ("rule_fastest", "rule_gpu_time"): (("cuda",), late("rule", "fastest")),
+    **{(f"network_{name}",): (("cuda",), late("networks", "compare", name, pass_device=False)) for name in report.NETWORKS},
+    ("ltn_implication",): (("cpu",), late("peers", "implication")),
+    ("ltn_cifar",): (("cpu",), late("peers", "cifar")),
+    ("compiled_steps",): (("cpu", "cuda"), late("rule", "thousand")),
+    **{(f"atoms_{size}",): (("cpu", "cuda"), late("atoms", "compare", size)) for size in report.SIZES},
+    ("table_bytes", "table_ratio"): (("cpu", "cuda"), measure_table),
+    ("processes", "processes_checkpoint"): (("cpu", "cuda"), late("processes", "compare")),
+}
+
+
+def describe_machine(device: str, commit: str | None, only: list[str] | None) -> dict[str, Any]:
+    """What a reader needs to run it again; where the file went does not matter to them."""
+    return {
+        "device": device,
+        "name": torch.cuda.get_device_name() if device == "cuda" else processor(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda if device == "cuda" else None,
+        "python": platform.python_version(),
+        "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        "commit": commit or find_commit(),
+        "command": " ".join(["python -m dualogic_paper.speed.run", *(["--only", *only] if only else [])]),
+    }
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        names = re.findall(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        names = []
+    return str(names[0]).strip() if names else platform.processor() or platform.machine()
+
+
+def find_commit() -> str:
+    """The commit that is measured, with a plus if source files differ from it."""
+    try:
+        git = ["git", "-C", str(report.ROOT)]
+        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run([*git, "status", "--short", ":/src", ":/paper/src"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head + ("+" if changed.stdout.strip() else "")
+
+
+def file_name(machine: dict[str, Any]) -> str:
+    """``cpu``, or the last word of the GPU's name."""
+    return "cpu" if machine["device"] == "cpu" else machine["name"].split()[-1].lower()
+
+
+def take(names: tuple[str, ...], measure: Measure, device: str) -> dict[str, Any]:
+    """The figures of one measurement, or its error under each name."""
+    start = time.perf_counter()
+    try:
+        found = measure(device)
+    except Exception as error:
+        traceback.print_exc()
+        found = {name: {"error": f"{type(error).__name__}: {error}"[:2000]} for name in names}
+    for value in found.values():
+        value["seconds"] = round(time.perf_counter() - start, 1)
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(report.FIGURES), help="figures to measure")
+    parser.add_argument("--out", type=Path, help="the JSON file to write")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--commit", help="the commit that is measured, where git does not know it")
+    parser.add_argument("--readme", action="store_true", help="only write the README's table from the JSON files")
+    options = parser.parse_args()
+    if options.readme:
+        report.write_readme()
+        return 0
+    torch.set_num_threads(1)
+    machine = describe_machine(options.device, options.commit, options.only)
+    path = options.out or report.RESULTS / f"{file_name(machine)}.json"
+    print(json.dumps(machine, indent=2), flush=True)
+    figures: dict[str, Any] = json.loads(path.read_text())["figures"] if options.only and path.exists() else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fine = True
+    for names, (devices, measure) in MEASUREMENTS.items():
+        if options.device not in devices or (options.only and not set(names) & set(options.only)):
+            continue
+        for name, found in take(names, measure, options.device).items():
+            figures[name] = found
+            shown = report.show_entry(report.FIGURES[name], found)
+            bound = report.show_number(report.FIGURES[name].bound, report.FIGURES[name].unit)
+            print(f"{report.FIGURES[name].what}: {shown} (bound {bound}) {json.dumps(found)}", flush=True)
+            fine = fine and found.get("passed", False)
+        ordered = {name: figures[name] for name in report.FIGURES if name in figures}
+        path.write_text(json.dumps({"machine": machine, "figures": ordered}, indent=2) + "\n")
+    print(f"written to {path.name}")
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""The paper reads the duals as probabilities of how a rule is met; here they are set beside what was measured."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+import re
+from collections.abc import Sequence
+
+from dualogic_paper.tables.naming import group_runs, show_name
+from dualogic_paper.tables.runs import Results, Run
+from dualogic_paper.tables.summary import Row, Table, count_seeds, make_cell
+from dualogic_paper.tasks import TASKS, Column
+
+_KEY = re.compile(r"(?P<branch>.+?)_(?P<kind>weight|holds)(?:_(?P<group>.+))?")
+GAP = "gap"
+
+
+@dataclasses.dataclass(frozen=True)
+class Branch:
+    """One way to meet the rule, on one group of samples.
+
+    Attributes:
+        name: of the operand.
+        group: of samples; empty for all.
+    """
+
+    name: str
+    group: str = ""
+
+    def key(self, kind: str) -> str:
+        """The key in ``Result.pool``.
+
+        Example:
+            >>> Branch("not_p", "sixes").key("holds")
+            'not_p_holds_sixes'
+        """
+        return "_".join(part for part in (self.name, kind, self.group) if part)
+
+
+def find_branches(runs: Sequence[Run]) -> list[Branch]:
+    """The branches with both a weight and a share of samples in some run, groups together, in the order of the results.
+
+    A branch alone in its group is left out: its weight says nothing without that of another.
+    """
+    keys = dict.fromkeys(key for run in runs for key in run.values["pool"])
+    matches = [match for match in map(_KEY.fullmatch, keys) if match]
+    branches = dict.fromkeys(Branch(match["branch"], match["group"] or "") for match in matches)
+    groups = list(dict.fromkeys(branch.group for branch in branches))
+    paired = [branch for branch in branches if branch.key("weight") in keys and branch.key("holds") in keys]
+    sizes = collections.Counter(branch.group for branch in paired)
+    return sorted((branch for branch in paired if sizes[branch.group] > 1), key=lambda branch: groups.index(branch.group))
+
+
+def make_branch_table(results: Results) -> Table | None:
+    """Mean weight on each branch beside the share of pool samples on which it holds; ``None`` if no run has weights."""
+    branches = find_branches(results.runs)
+    if not branches:
+        return None
+    labels = {column.key: column.label for column in TASKS[results.task].columns}
+    columns: list[Column] = []
+    for branch in branches:
+        name = labels.get(branch.name, branch.name.replace("_", " "))
+        where = f", {branch.group.replace('_', ' ')}" if branch.group else ""
+        columns += [
+            Column(branch.key("weight"), f"{name}{where}: weight", "neither", 2),
+            Column(branch.key("holds"), "holds", "neither", 2),
+        ]
+    columns.append(Column(GAP, "largest gap", "neither", 2))
+    rows = []
+    for label, runs in group_runs(results):
+        if not any(find_branches([run]) for run in runs):
+            continue
+        cells = tuple(
+            make_cell(runs, lambda run, key=column.key: _read(run, key, branches), column.decimals)  # type: ignore[misc]
+            for column in columns
+        )
+        rows.append(Row(show_name(runs[0].method, label), label, runs[0].method, count_seeds(label, runs, results), cells))
+    notes = (
+        "Mean weight of the duals on each branch, and the share of pool samples on which that branch holds, at the end of "
+        "training; mean ± standard deviation over seeds. Read as probabilities, the two would agree; the largest gap between "
+        "them is the last column. Weights sum to 1, while several branches may hold on one sample.",
+    )
+    return Table(
+        f"{results.name}-branches",
+        f"{results.title}: duals read as probabilities",
+        tuple(columns),
+        tuple(rows),
+        notes,
+    )
+
+
+def _read(run: Run, key: str, branches: Sequence[Branch]) -> float | None:
+    pool: dict[str, float] = run.values["pool"]
+    if key == GAP:
+        gaps = [
+            abs(pool.get(branch.key("weight"), math.nan) - pool.get(branch.key("holds"), math.nan) / 100) for branch in branches
+        ]
+        known = [gap for gap in gaps if math.isfinite(gap)]
+        return max(known) if known else None
+    value = pool.get(key)
+    match = _KEY.fullmatch(key)
+    assert match is not None
+    return value / 100 if value is not None and match["kind"] == "holds" else value

@@ -1,0 +1,269 @@
+"""Figures of a task: measured beside published, learning curves, and how the rule came to be met (the paper's Figure 1)."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import statistics
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dualogic_paper.tables import style
+from dualogic_paper.tables.branches import Branch, find_branches
+from dualogic_paper.tables.certainty_figure import draw_certainty
+from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name
+from dualogic_paper.tables.parts import divide
+from dualogic_paper.tables.parts_figure import draw_parts
+from dualogic_paper.tables.runs import Results, Run
+from dualogic_paper.tables.summary import Table, make_table
+from dualogic_paper.tasks import TASKS
+
+PANEL_WIDTH, PANEL_HEIGHT = 4.6, 3.2
+MOST_IN_A_ROW = 4
+MOST_LINES = 10
+Group = tuple[str, list[Run]]
+DASHES = ("--", ":", "-.")
+FIGURE_1 = ("none", "dl2", "uniform", "dual-paper", "dual")
+"""The methods of the figure after the paper's Figure 1: what cheats, what the paper proposes, and its ablation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """Mean and deviation over seeds of one measure.
+
+    Attributes:
+        epochs: at which some run has the measure.
+        means: over the runs that have it there.
+        deviations: 0 where one run alone has it.
+        ends: epoch and value at which diverged runs stopped.
+    """
+
+    epochs: tuple[float, ...]
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    ends: tuple[tuple[float, float], ...] = ()
+
+
+def make_curve(runs: Sequence[Run], key: str) -> Curve | None:
+    """The learning curve of some runs; ``None`` if they have no such measure."""
+    found: dict[float, list[float]] = {}
+    for run in runs:
+        for row in run.curve:
+            if math.isfinite(row.get(key, math.nan)):
+                found.setdefault(row["epoch"], []).append(row[key])
+    if not found:
+        return None
+    epochs = sorted(found)
+    last = [(run, [row for row in run.curve if key in row]) for run in runs if run.diverged]
+    return Curve(
+        tuple(epochs),
+        tuple(statistics.fmean(found[epoch]) for epoch in epochs),
+        tuple(statistics.stdev(found[epoch]) if len(found[epoch]) > 1 else 0.0 for epoch in epochs),
+        tuple((rows[-1]["epoch"], rows[-1][key]) for _, rows in last if rows),
+    )
+
+
+def save_figures(results: Results, path: Path) -> list[Path]:
+    """Draw all figures of a task.
+
+    Args:
+        results: of the task.
+        path: such as ``digits.png``; the files are named ``digits-comparison.png``, ``digits-curves.png`` and, for a task whose
+            results say how its rule is met, ``digits-rule.png``. A task with parts has these for each, named
+            ``cifar100-vgg16-comparison.png``, and the paper's Figure 2, ``cifar100-parts.png``; where satisfaction was measured
+            at several temperatures, also ``cifar100-vgg16-certainty.png``.
+
+    Returns:
+        The files.
+    """
+    import matplotlib as mpl
+
+    drawings: dict[str, Callable[[Results], Any]] = {
+        "comparison": draw_comparison,
+        "curves": draw_curves,
+        "rule": draw_rule,
+        "certainty": draw_certainty,
+    }
+    wanted = [(f"-{part.part}-{name}", draw, part) for part in divide(results) for name, draw in drawings.items()]
+    written = []
+    for name, draw, part in [*wanted, ("-parts", draw_parts, results)]:
+        with mpl.rc_context(style.SETTINGS):
+            figure = draw(part)
+            if figure is None:
+                continue
+            file = path.with_name(f"{path.stem}{name.replace('--', '-')}{path.suffix}")
+            style.save(figure, file)
+        written.append(file)
+    return written
+
+
+# ---------------------------------------------------------------------- measured beside published
+
+
+def draw_comparison(results: Results) -> Any:
+    """Each column a panel, each method a line in it: dots with deviations are measured, diamonds are the paper's."""
+    table = make_table(results)
+    shown = [place for place, _ in enumerate(table.columns) if any(row.cells[place].values for row in table.rows)]
+    if not shown:
+        return None
+    high = math.ceil(len(shown) / MOST_IN_A_ROW)
+    wide = math.ceil(len(shown) / high)
+    figure = style.make_figure(2.2 + 2.7 * wide, 0.8 + high * (0.7 + 0.27 * len(table.rows)))
+    grid = figure.subplots(high, wide, squeeze=False, sharey=True)
+    for axes, place in zip(grid.flat, shown):
+        _draw_panel(axes, table, place)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_axis_off()
+    figure.suptitle(
+        f"{table.title}\nfilled: measured, mean and deviation over seeds; hollow: the paper", x=0.01, ha="left", fontsize=11
+    )
+    return figure
+
+
+def _draw_panel(axes: Any, table: Table, place: int) -> None:
+    colours = style.choose_colours([(row.method, row.label) for row in table.rows])
+    column = table.columns[place]
+    for height, row in enumerate(table.rows):
+        cell, colour = row.cells[place], colours[row.label]
+        if cell.published is not None:
+            axes.plot(
+                cell.published.value, height, "D", markersize=7, markerfacecolor="none", markeredgecolor=style.INK, alpha=0.7
+            )
+        if cell.values:
+            axes.errorbar(cell.mean, height, xerr=cell.deviation, fmt="o", markersize=5, color=colour, capsize=2)
+        elif cell.diverged:
+            axes.text(0.02, height, "diverged", transform=axes.get_yaxis_transform(), color=colour, fontsize=8, va="center")
+    arrow = {"higher": ", higher is better", "lower": ", lower is better", "neither": ""}[column.better]
+    axes.set_title(textwrap.fill(describe_column(column, table.columns) + arrow, 28), fontsize=9)
+    axes.set_yticks(range(len(table.rows)), [row.name for row in table.rows])
+    axes.set_ylim(len(table.rows) - 0.5, -0.5)
+    axes.margins(x=0.12)
+
+
+# ---------------------------------------------------------------------- learning curves
+
+
+def curve_keys(results: Results) -> list[str]:
+    """What learning curves show: the measure that chooses the model, on training and validation samples, and satisfaction."""
+    chosen = TASKS[results.task].choose_by
+    known = {key for run in results.runs for row in run.curve for key in row}
+    return [key for key in dict.fromkeys((f"train_{chosen}", chosen, "train_satisfied", "satisfied")) if key in known]
+
+
+def draw_curves(results: Results) -> Any:
+    """Validation measures against epochs, a line for each method: mean, and a band of one deviation."""
+    keys = curve_keys(results)
+    if not keys:
+        return None
+    rows = _split_groups(group_runs(results))
+    crosses = "; x: a run that diverged" if any(run.diverged for run in results.runs) else ""
+    figure = style.make_figure(_panel_width(group_runs(results)) * len(keys), PANEL_HEIGHT * len(rows) + 0.4)
+    labels = {column.key: column.label for column in TASKS[results.task].columns}
+    falling = {column.key for column in TASKS[results.task].columns if column.better == "lower"}
+    grid = figure.subplots(len(rows), len(keys), squeeze=False)
+    for axes, (groups, key) in zip(grid.flat, itertools.product(rows, keys)):
+        name = key.removeprefix("train_")
+        if name in falling:
+            style.use_logarithm(axes)
+        drawn = _draw_lines(axes, groups, key)
+        axes.set_title(f"{labels.get(name, name)} ({'validation' if name == key else 'training'})")
+        axes.set_xlabel("epoch")
+        _name_lines(axes, drawn)
+    figure.suptitle(f"{results.title}: mean and one deviation over seeds{crosses}", x=0.01, ha="left", fontsize=11)
+    return figure
+
+
+def _split_groups(groups: list[Group]) -> list[list[Group]]:
+    """Too many lines for one panel become two rows: what the paper compares, and the rest between the same two marks."""
+    if len(groups) <= MOST_LINES:
+        return [groups]
+    paper = [group for group in groups if group[0] in PAPER_NAMES]
+    rest = [group for group in groups if group not in paper or group[0] in ("none", "dual")]
+    return [row for row in (paper, rest) if row]
+
+
+def _draw_lines(axes: Any, groups: Sequence[Group], key: str) -> list[tuple[str, str, float]]:
+    """Draw a line for each method; returns name, colour and last value of each."""
+    colours = style.choose_colours([(runs[0].method, label) for label, runs in groups])
+    drawn = []
+    for order, (label, runs) in enumerate(groups):
+        curve = make_curve(runs, key)
+        if curve is None:
+            continue
+        colour = colours[label]
+        own = runs[0].method in ("none", "dual")
+        axes.plot(curve.epochs, curve.means, color=colour, linewidth=2.4 if own else 1.3, zorder=2 + order)
+        least = min(curve.means) / 2 if axes.get_yscale() == "log" else -math.inf
+        low = [max(least, mean - deviation) for mean, deviation in zip(curve.means, curve.deviations)]
+        high = [mean + deviation for mean, deviation in zip(curve.means, curve.deviations)]
+        axes.fill_between(curve.epochs, low, high, color=colour, alpha=0.15, linewidth=0)
+        for epoch, value in curve.ends:
+            axes.plot(epoch, value, "x", color=colour, markersize=7, zorder=30)
+        drawn.append((short_name(runs[0].method, label), colour, curve.means[-1]))
+    return drawn
+
+
+def _panel_width(groups: Sequence[Group]) -> float:
+    """Inches, with room for the longest name."""
+    longest = max(len(short_name(runs[0].method, label)) for label, runs in groups)
+    return PANEL_WIDTH + 0.075 * max(0, longest - 16)
+
+
+def _name_lines(axes: Any, drawn: Sequence[tuple[str, str, float]]) -> None:
+    """Name each line at its end; names that would overlap move apart and keep a thin link to their line."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    ends = [float(to_axes.transform((0, value))[1]) for _, _, value in drawn]
+    for (name, colour, _), end, place in zip(drawn, ends, style.spread(ends, min(0.075, 1 / max(1, len(drawn) - 1)))):
+        axes.plot([1.01, 1.05], [end, place], color=colour, linewidth=0.8, transform=axes.transAxes, clip_on=False)
+        axes.text(1.06, place, name, color=colour, fontsize=8, va="center", transform=axes.transAxes)
+
+
+# ---------------------------------------------------------------------- how the rule is met
+
+
+def draw_rule(results: Results) -> Any:
+    """After the paper's Figure 1: accuracy, then for each branch of the rule how often it holds and the dual weight on it.
+
+    Lines are shares of held-out samples in percent; the dashed lines are mean weights of ``dual`` on pool samples, a dash
+    pattern for each group of samples, times 100.
+    """
+    branches = find_branches(results.runs)
+    groups = [group for group in group_runs(results) if group[0] in FIGURE_1]
+    known = {key for run in results.runs for row in run.curve for key in row}
+    names = [name for name in dict.fromkeys(branch.name for branch in branches) if name in known]
+    if not names:
+        return None
+    keys = [TASKS[results.task].choose_by, *names]
+    labels = {column.key: column.label for column in TASKS[results.task].columns}
+    figure = style.make_figure(_panel_width(groups) * len(keys), PANEL_HEIGHT + 0.4)
+    for axes, key in zip(figure.subplots(1, len(keys), squeeze=False).flat, keys):
+        drawn = _draw_lines(axes, groups, key)
+        axes.set_title(labels.get(key, key) + (" (% of held-out samples)" if key in names else " (validation)"))
+        axes.set_xlabel("epoch")
+        if key in names:
+            axes.set_ylim(-4, 104)
+            _draw_weights(axes, groups, [branch for branch in branches if branch.name == key])
+        _name_lines(axes, drawn)
+    figure.suptitle(
+        f"{results.title}: how the rule is met. Dashed: mean weight of dual on the branch, times 100",
+        x=0.01,
+        ha="left",
+        fontsize=11,
+    )
+    return figure
+
+
+def _draw_weights(axes: Any, groups: Sequence[Group], branches: Sequence[Branch]) -> None:
+    own = [run for label, runs in groups for run in runs if label == "dual"]
+    for dash, branch in zip(DASHES * len(branches), branches):
+        curve = make_curve(own, f"pool/{branch.key('weight')}")
+        if curve is None:
+            continue
+        name = f"weight on {branch.group.replace('_', ' ') or 'the pool'}"
+        colour = style.COLOURS["dual"]
+        axes.plot(curve.epochs, [100 * mean for mean in curve.means], dash, color=colour, linewidth=1.6, label=name, zorder=20)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="center right")

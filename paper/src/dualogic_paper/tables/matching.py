@@ -1,0 +1,93 @@
+"""How much of a rule's satisfaction comes from certainty alone: the network without the rule, made as certain.
+
+Dividing logits by a temperature changes no prediction, but both the mean entropy and the share of samples that satisfy a rule
+about certainty. So a satisfaction means something only beside that of the network without the rule at the same entropy.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dualogic_paper.arms import NO_RULE
+from dualogic_paper.tables.runs import Run
+from dualogic_paper.tasks import Column
+
+MATCHED = Column("matched", "sat. of no rule, as certain", "neither")
+MATCHED_NOTE = (
+    f"{MATCHED.label}: satisfaction of the network without the rule and of the same seed, its logits divided by the temperature "
+    "at which its mean entropy is that of the row (linear between measured temperatures); it shows what certainty alone gives."
+)
+COMMON_ENTROPY = 0.5
+EQUALLY_CERTAIN = Column("equally_certain", f"sat. at {COMMON_ENTROPY} nats", "higher")
+EQUALLY_CERTAIN_NOTE = (
+    f"{EQUALLY_CERTAIN.label}: satisfaction of each network, its logits divided by the temperature at which its mean entropy is "
+    f"{COMMON_ENTROPY} nats; so rows can be compared, whatever their certainty."
+)
+ABOUT_THE_RULE = ("rule_on", "rule_from", "form")
+"""Hyper-parameters that change nothing where there is no rule."""
+_KEY = re.compile(r"entropy(?P<mark>_t[\d.]+)?")
+
+
+def can_match(runs: Sequence[Run]) -> bool:
+    """Whether some run without a rule was measured at several temperatures."""
+    return any(run.method == NO_RULE and len(_points(run.values["test"])) > 1 for run in runs)
+
+
+def equally_certain(run: Run) -> float | None:
+    """The satisfaction of a run, its logits scaled to the mean entropy :data:`COMMON_ENTROPY`."""
+    test = run.values["test"]
+    return satisfaction_at(test, COMMON_ENTROPY) if len(_points(test)) > 1 else None
+
+
+def match_temperature(run: Run, runs: Sequence[Run]) -> float | None:
+    """The satisfaction of the run without a rule, of the same seed and otherwise the same configuration, at this run's entropy.
+
+    Args:
+        run: of some method.
+        runs: among which the one without a rule is.
+
+    Returns:
+        Percent; ``None`` if there is no such run, or its entropy at the highest temperature is lower than this run's.
+    """
+    entropy = run.values["test"].get("entropy")
+    for other in runs:
+        alike = other.method == NO_RULE and other.seed == run.seed and not other.diverged and _setting(other) == _setting(run)
+        if alike and entropy is not None:
+            return satisfaction_at(other.values["test"], entropy)
+    return None
+
+
+def satisfaction_at(test: Mapping[str, float], entropy: float) -> float | None:
+    """Satisfaction at a mean entropy, between those measured at several temperatures.
+
+    At temperature 0 all of the probability is on one class: entropy 0, and the rule holds everywhere.
+
+    Args:
+        test: measures by name: ``entropy`` and ``satisfied``, and both with ``_t0.5`` and so on.
+        entropy: at which satisfaction is asked for, in nats.
+
+    Example:
+        >>> test = {"entropy": 2.0, "satisfied": 10.0, "entropy_t0.5": 1.0, "satisfied_t0.5": 50.0}
+        >>> [satisfaction_at(test, entropy) for entropy in (2.0, 1.5, 1.0, 0.5, 0.0, 3.0)]
+        [10.0, 30.0, 50.0, 75.0, 100.0, None]
+    """
+    points = [(0.0, 100.0), *_points(test)]
+    for (low, at_low), (high, at_high) in itertools.pairwise(points):
+        if low <= entropy <= high:
+            share = (entropy - low) / (high - low) if high > low else 1.0
+            return at_low + share * (at_high - at_low)
+    return None
+
+
+def _points(test: Mapping[str, float]) -> list[tuple[float, float]]:
+    """Entropy and satisfaction at each temperature, by entropy."""
+    marks = [match["mark"] or "" for match in map(_KEY.fullmatch, test) if match]
+    return sorted((test["entropy" + mark], test["satisfied" + mark]) for mark in marks if "satisfied" + mark in test)
+
+
+def _setting(run: Run) -> dict[str, Any]:
+    hyper = {name: value for name, value in run.hyper.items() if name not in ABOUT_THE_RULE}
+    return {**hyper, "precision": run.values["config"].get("precision")}

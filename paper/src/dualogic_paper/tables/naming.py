@@ -1,0 +1,100 @@
+"""What rows and columns are called, and in which order rows come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dualogic_paper import arms
+from dualogic_paper.tables.runs import Results, Run
+from dualogic_paper.tasks import Column
+
+PAPER_NAMES = {
+    "none": "Baseline (none)",
+    "supervised": "Fully supervised",
+    "semantic": "SL (semantic)",
+    "problog": "DPL (problog)",
+    "pd1": "PD1",
+    "pd2": "PD2",
+    "dl2": "DL2",
+    "dual-paper": "Ours, as printed (dual-paper)",
+    "dual": "Ours (dual)",
+}
+
+
+def group_runs(results: Results) -> list[tuple[str, list[Run]]]:
+    """The runs of each label, in the order of tables; what was changed for all of them is left out of the labels."""
+    shared = shared_changes(results)
+    groups: dict[str, list[Run]] = {}
+    for run in results.runs:
+        groups.setdefault(strip_label(run.label, shared), []).append(run)
+    return sorted(groups.items(), key=lambda group: order_of(group[1][0].method, group[0]))
+
+
+def shared_changes(results: Results) -> list[str]:
+    """What all runs set otherwise than by default, if several methods were run; a note says it once instead of each row."""
+    labels = [_changes(run.label) for run in results.runs]
+    if len({run.method for run in results.runs}) == 1:
+        return []
+    return [change for change in labels[0] if all(change in label for label in labels)]
+
+
+def strip_label(label: str, shared: Sequence[str]) -> str:
+    """A label without some of its changes.
+
+    Example:
+        >>> strip_label("dual[epochs=5, step=0.5]", ["epochs=5"])
+        'dual[step=0.5]'
+    """
+    left = [change for change in _changes(label) if change not in shared]
+    name = label.partition("[")[0]
+    return f"{name}[{', '.join(left)}]" if left else name
+
+
+def order_of(method: str, label: str) -> tuple[int, bool, str]:
+    """Sorts rows: arms in their order, of each the one without options first."""
+    known = arms.names(entropy=True)
+    return (known.index(method) if method in known else len(known), label != method, label)
+
+
+def show_name(method: str, label: str) -> str:
+    """How a row is called: as in the paper, with the options that were set.
+
+    Example:
+        >>> show_name("semantic", "semantic"), show_name("dual", "dual[step=0.5]")
+        ('SL (semantic)', 'Ours (dual[step=0.5])')
+    """
+    name = PAPER_NAMES.get(method, method)
+    if label == method:
+        return name
+    return name.replace(f"({method})", f"({label})") if f"({method})" in name else name + label[len(method) :]
+
+
+def short_name(method: str, label: str) -> str:
+    """The same for figures, where there is little room.
+
+    Example:
+        >>> short_name("semantic", "semantic"), short_name("dual", "dual[step=0.5]")
+        ('SL', 'dual[step=0.5]')
+    """
+    return show_name(method, label).partition(" (")[0] if label == method else label
+
+
+def describe_column(column: Column, columns: Sequence[Column]) -> str:
+    """Its label; where two columns share one, what their keys differ in comes first, as other labels call it.
+
+    Example:
+        >>> some = (Column("q", "Q"), Column("stl10_accuracy", "STL-10 acc."), Column("stl10_q", "Q"))
+        >>> [describe_column(column, some) for column in some]
+        ['Q', 'STL-10 acc.', 'STL-10 Q']
+    """
+    for twin in columns:
+        if twin.label == column.label and column.key.endswith(f"_{twin.key}"):
+            prefix = column.key.removesuffix(twin.key)
+            kin = (other.label for other in columns if other.key.startswith(prefix) and other.label != column.label)
+            return f"{next(kin, prefix.rstrip('_')).split()[0]} {column.label}"
+    return column.label
+
+
+def _changes(label: str) -> list[str]:
+    inside = label.partition("[")[2].removesuffix("]")
+    return inside.split(", ") if inside else []

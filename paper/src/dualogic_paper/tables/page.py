@@ -1,0 +1,82 @@
+"""The page of all results: prose written by hand, with blocks between markers that are made from the committed files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from dualogic.errors import DataError, MissingDataError
+from dualogic_paper.tables.branches import make_branch_table
+from dualogic_paper.tables.formats import to_markdown
+from dualogic_paper.tables.parts import divide
+from dualogic_paper.tables.runs import Results
+from dualogic_paper.tables.store import find_tasks, read_results
+from dualogic_paper.tables.summary import Table, make_table
+from dualogic_paper.tables.time_table import make_time_table
+from dualogic_paper.tasks import TASKS
+
+HEADER = """# Results
+
+What was measured, beside what the paper printed: each cell is the mean ± standard deviation over seeds, with the paper's figure
+in brackets. The runs are the files in `results/`, with configuration, seed, commit and time. The text between the markers is made
+by `dualogic table all --format markdown --out docs/results.md`.
+"""
+_BLOCK = re.compile(r"<!-- begin (?P<task>[\w-]+) -->\n.*?<!-- end (?P=task) -->\n", re.DOTALL)
+_MARK = re.compile(r"<!-- (?:begin|end) [\w-]+ -->")
+
+
+def make_tables(results: Results) -> list[Table]:
+    """All tables of a task: for each part what was measured and how the rule is met, and the times."""
+    found = [table for part in divide(results) for table in (make_table(part), make_branch_table(part))]
+    return [table for table in (*found, make_time_table(results)) if table is not None]
+
+
+def make_block(results: Results) -> str:
+    """The tables of one task between markers."""
+    lines = [f"<!-- begin {results.task} -->", f"## {TASKS[results.task].title}", ""]
+    for part in divide(results):
+        branches = make_branch_table(part)
+        lines += [f"### {part.part_title}", ""] if part.part else []
+        lines.append(to_markdown(make_table(part)))
+        if branches is not None:
+            lines += [f"###{'#' if part.part else ''} Duals read as probabilities", "", to_markdown(branches)]
+    times = make_time_table(results)
+    if times is not None:
+        lines += ["### Run time", "", to_markdown(times)]
+    return "\n".join([*lines, f"<!-- end {results.task} -->\n"])
+
+
+def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError], None] | None = None) -> str:
+    """Bring a page up to date.
+
+    Args:
+        folder: of committed files.
+        page: what there is; a header alone by default. Text outside the markers stays as it is.
+        on_damage: see :func:`~dualogic_paper.tables.store.read_results`.
+
+    Returns:
+        The page with each block made anew; tasks without a block are added at the end.
+
+    Raises:
+        MissingDataError: if there is no result, or none for a block of the page.
+        DataError: if a marker has no partner.
+    """
+    tasks = find_tasks(folder)
+    if not tasks:
+        raise MissingDataError(
+            f"no results in {folder} (looked for TASK/LABEL.json and TASK/METHOD/SEED/result.json); make some with "
+            f"`dualogic run TASK --runs runs` and collect them with `dualogic table TASK --runs runs --collect {folder}`"
+        )
+    lonely = _MARK.search(_BLOCK.sub("", page))
+    if lonely:
+        raise DataError(
+            f"the marker {lonely.group()} of the page has no partner; markers are <!-- begin TASK --> and <!-- end TASK -->"
+        )
+    blocks = {task: make_block(read_results(folder, task, on_damage)) for task in tasks}
+    present = [match["task"] for match in _BLOCK.finditer(page)]
+    lost = [task for task in present if task not in blocks]
+    if lost:
+        raise MissingDataError(f"the page has a block for {', '.join(lost)}, but {folder} has no results of it; delete the block")
+    page = _BLOCK.sub(lambda match: blocks[match["task"]], page)
+    return "\n".join([page, *(blocks[task] for task in tasks if task not in present)])

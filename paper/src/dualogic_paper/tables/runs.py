@@ -1,0 +1,127 @@
+"""Runs that have ended, as tables need them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dualogic_paper.runner.config import Config, usual_values
+from dualogic_paper.tables.times import Times
+from dualogic_paper.tasks import TASKS
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run that has ended, as a table needs it.
+
+    Attributes:
+        label: the method and what was set otherwise than by default, such as ``dual[step=0.5]``.
+        values: see :class:`~dualogic_paper.runner.result.Result`.
+        path: where it was read.
+    """
+
+    label: str
+    values: dict[str, Any]
+    path: Path
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return str(self.values["config"]["task"]["name"])
+
+    @property
+    def method(self) -> str:
+        """The name of the arm."""
+        return str(self.values["config"]["method"])
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.values["config"]["seed"])
+
+    @property
+    def hyper(self) -> dict[str, Any]:
+        """The task's hyper-parameters."""
+        return dict(self.values["config"]["task"])
+
+    @property
+    def diverged(self) -> bool:
+        """Training stopped early."""
+        return self.values.get("failure") is not None
+
+    @property
+    def curve(self) -> list[dict[str, float]]:
+        """What was measured while training, a dictionary for each measured epoch."""
+        history: list[dict[str, float]] = self.values["history"]
+        return history
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """All runs of a task.
+
+    Attributes:
+        task: its name.
+        runs: that have ended, sorted by label and seed.
+        unfinished: label and seed of runs that were started but have no result; known from run folders only.
+        times: how long a step takes, from a benchmark with the device to itself; see :mod:`dualogic_paper.tables.times`.
+        part: the value of the task's ``parts_by`` that these runs share; empty if they are all of the task's.
+    """
+
+    task: str
+    runs: tuple[Run, ...]
+    unfinished: tuple[tuple[str, int], ...] = ()
+    times: Times | None = None
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """Unique among the parts of all tasks."""
+        return f"{self.task}-{self.part}" if self.part else self.task
+
+    @property
+    def title(self) -> str:
+        """Above tables and figures."""
+        title = TASKS[self.task].title
+        return f"{title}: {self.part_title}" if self.part else title
+
+    @property
+    def part_title(self) -> str:
+        """The part, as the paper calls it."""
+        return TASKS[self.task].parts.get(self.part, self.part)
+
+
+def make_label(config: Mapping[str, Any]) -> str:
+    """Name a configuration by its method and what was set otherwise than by default; runs of one label differ in the seed only.
+
+    Args:
+        config: as in a result.
+
+    Example:
+        >>> from dualogic_paper.tasks import Digits
+        >>> make_label(Config(Digits(), "dual").as_dict())
+        'dual'
+        >>> make_label(Config(Digits(epochs=5), "dual", {"step": 0.5}, seed=3).as_dict())
+        'dual[epochs=5, step=0.5]'
+    """
+    hyper = config["task"]
+    changed = {name: value for name, value in hyper.items() if name != "name" and value != _defaults(TASKS[hyper["name"]])[name]}
+    usual = _defaults(Config)
+    others = {name: value for name, value in config.items() if name not in ("task", "method", "options", "seed")}
+    changed.update({name: value for name, value in others.items() if value != usual[name]})
+    changed.update(config["options"])
+    words = [f"{name}={value}" for name, value in changed.items()]
+    return f"{config['method']}[{', '.join(words)}]" if words else str(config["method"])
+
+
+def _defaults(kind: type) -> dict[str, Any]:
+    """A dataclass's defaults as JSON would give them back; ``None`` for what has none."""
+
+    class Absent(dict[str, Any]):
+        def __missing__(self, name: str) -> None:
+            return None
+
+    return Absent(json.loads(json.dumps(usual_values(kind), default=str)))

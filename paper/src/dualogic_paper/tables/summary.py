@@ -1,0 +1,260 @@
+"""Mean and deviation over seeds, with the paper's figure in the same cell."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Sequence
+
+from dualogic_paper import arms
+from dualogic_paper.tables.matching import (
+    EQUALLY_CERTAIN,
+    EQUALLY_CERTAIN_NOTE,
+    MATCHED,
+    MATCHED_NOTE,
+    can_match,
+    equally_certain,
+    match_temperature,
+)
+from dualogic_paper.tables.naming import describe_column, group_runs, order_of, shared_changes, show_name, strip_label
+from dualogic_paper.tables.published import EPOCH_SECONDS, Published, find_published, methods_of
+from dualogic_paper.tables.runs import Results, Run
+from dualogic_paper.tasks import TASKS, Column
+
+OWN = "dual"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What one method reached in one column.
+
+    Attributes:
+        values: one for each run that did not diverge and has a finite figure.
+        runs: how many were made.
+        diverged: how many of them stopped early; their figures are left out of the mean.
+        decimals: how many are shown.
+        published: the paper's figure.
+        best: no other row is better; rows with a diverged run and the fully supervised reference do not take part.
+    """
+
+    values: tuple[float, ...]
+    runs: int
+    diverged: int = 0
+    decimals: int = 1
+    published: Published | None = None
+    best: bool = False
+
+    @property
+    def mean(self) -> float:
+        """Over the runs; not a number if there is none."""
+        return statistics.fmean(self.values) if self.values else math.nan
+
+    @property
+    def deviation(self) -> float | None:
+        """The sample standard deviation (divided by n - 1); ``None`` for one run."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def lacking(self) -> int:
+        """Runs that did not diverge and yet have no finite figure."""
+        return self.runs - self.diverged - len(self.values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One method with its options.
+
+    Attributes:
+        name: shown in the table.
+        label: of the runs; see :func:`~dualogic_paper.tables.runs.make_label`.
+        method: the arm.
+        seeds: how many runs there are, and what became of those that failed.
+        cells: one for each column.
+    """
+
+    name: str
+    label: str
+    method: str
+    seeds: str
+    cells: tuple[Cell, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Rows of cells with a heading, ready to be printed in any form.
+
+    Attributes:
+        name: unique among all tables.
+        title: above it.
+        columns: of numbers.
+        rows: from top to bottom.
+        notes: sentences below it.
+        counted: what the last column counts.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    counted: str = "seeds"
+
+
+def make_table(results: Results) -> Table:
+    """The main table of a task, or of a part: every method that was run or published, in the order of ``arms.names()``.
+
+    Where satisfaction was measured at several temperatures, a column gives that of the network without the rule at the entropy
+    of each run, and another that of each run at one entropy; times of epochs are a column only where no benchmark measured them.
+    """
+    task = TASKS[results.task]
+    columns = task.columns
+    if can_match(results.runs):
+        columns = (*columns, MATCHED, EQUALLY_CERTAIN)
+    timed = results.times is None and any(
+        EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs
+    )
+    if timed:
+        columns = (*columns, Column(EPOCH_SECONDS, "s / epoch", "neither"))
+    rows = [_make_row(name, group, columns, results) for name, group in group_runs(results)]
+    rows = _show_published_once(rows)
+    absent = methods_of(results.task, results.runs[0].hyper) - {row.method for row in rows}
+    rows += [_unmeasured_row(method, columns, results) for method in absent]
+    rows = _mark_best(sorted(rows, key=lambda row: order_of(row.method, row.label)), columns)
+    return Table(results.name, results.title, columns, tuple(rows), _make_notes(results, rows, columns, timed))
+
+
+def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
+    """How many runs a row has, and how many failed.
+
+    Returns:
+        Such as ``"5"``, ``"5, diverged 2 of 5"`` or ``"3, unfinished 2"``.
+    """
+    text = str(len(runs))
+    diverged = sum(run.diverged for run in runs)
+    if diverged:
+        text += f", diverged {diverged} of {len(runs)}"
+    shared = shared_changes(results)
+    unfinished = sum(strip_label(name, shared) == label for name, _ in results.unfinished)
+    return text + (f", unfinished {unfinished}" if unfinished else "")
+
+
+def make_cell(runs: Sequence[Run], read: Callable[[Run], float | None], decimals: int) -> Cell:
+    """A figure of each run, those of diverged runs left out and counted."""
+    found = [read(run) for run in runs if not run.diverged]
+    values = tuple(value for value in found if value is not None and math.isfinite(value))
+    return Cell(values, len(runs), sum(run.diverged for run in runs), decimals)
+
+
+def seconds_of_epoch(run: Run) -> float | None:
+    """Seconds of training for each epoch."""
+    epochs = run.hyper.get("epochs")
+    return float(run.values["seconds"]) / epochs if epochs else None
+
+
+def _make_row(label: str, runs: Sequence[Run], columns: Sequence[Column], results: Results) -> Row:
+    method = runs[0].method
+    published = find_published(results.task, method, runs[0].hyper)
+    cells = []
+    for column in columns:
+        if column.key == EPOCH_SECONDS:
+            cell = make_cell(runs, seconds_of_epoch, column.decimals)
+        elif column is MATCHED:
+            own = [] if method == arms.NO_RULE else runs  # at its own entropy it has its own satisfaction
+            cell = make_cell(own, lambda run: match_temperature(run, results.runs), column.decimals)
+        elif column is EQUALLY_CERTAIN:
+            cell = make_cell(runs, equally_certain, column.decimals)
+        else:
+            cell = make_cell(runs, lambda run, key=column.key: run.values["test"].get(key), column.decimals)  # type: ignore[misc]
+        cells.append(dataclasses.replace(cell, published=published.get(column.key)))
+    return Row(show_name(method, label), label, method, count_seeds(label, runs, results), tuple(cells))
+
+
+def _show_published_once(rows: Sequence[Row]) -> list[Row]:
+    """The paper's figures belong to the first row of a method; its rows with other options would repeat them."""
+    seen: set[tuple[str, tuple[Published | None, ...]]] = set()
+    found = []
+    for row in rows:
+        key = (row.method, tuple(cell.published for cell in row.cells))
+        if key in seen:
+            row = dataclasses.replace(row, cells=tuple(dataclasses.replace(cell, published=None) for cell in row.cells))
+        seen.add(key)
+        found.append(row)
+    return found
+
+
+def _unmeasured_row(method: str, columns: Sequence[Column], results: Results) -> Row:
+    published = find_published(results.task, method, results.runs[0].hyper)
+    cells = tuple(Cell((), 0, 0, column.decimals, published.get(column.key)) for column in columns)
+    unfinished = sum(name.split("[")[0] == method for name, _ in results.unfinished)
+    return Row(show_name(method, method), method, method, f"0, unfinished {unfinished}" if unfinished else "not run", cells)
+
+
+def _mark_best(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:
+    """Set ``best`` where no figure, as shown, is better."""
+    found = [list(row.cells) for row in rows]
+    for position, column in enumerate(columns):
+        if column.better == "neither":
+            continue
+        sign = 1 if column.better == "higher" else -1
+        shown = {
+            number: sign * round(cells[position].mean, column.decimals)
+            for number, (row, cells) in enumerate(zip(rows, found))
+            if row.method != arms.SUPERVISED and cells[position].values and not cells[position].diverged
+        }
+        for number, value in shown.items():
+            if len(shown) > 1 and value == max(shown.values()):
+                found[number][position] = dataclasses.replace(found[number][position], best=True)
+    return [dataclasses.replace(row, cells=tuple(cells)) for row, cells in zip(rows, found)]
+
+
+def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column], timed: bool) -> tuple[str, ...]:
+    sources = sorted({cell.published.source for row in rows for cell in row.cells if cell.published is not None})
+    notes = ["Mean ± standard deviation over seeds, on test samples, of the model chosen on validation samples."]
+    if sources:
+        notes[0] = notes[0][:-1] + f"; in brackets the paper's figure ({', '.join(sources)})."
+    if any(run.diverged for run in results.runs):
+        notes.append("Diverged runs are counted and left out of means; a row with one cannot be the best.")
+    if any(cell.lacking for row in rows for cell in row.cells if row.seeds != "not run"):
+        notes.append("Where a number of runs is given behind a figure, only these have it.")
+    if MATCHED in columns:
+        notes += [MATCHED_NOTE, EQUALLY_CERTAIN_NOTE]
+    if timed:
+        notes.append("Times of runs that shared a device are longer than those of runs alone.")
+    shared = shared_changes(results)
+    if shared:
+        notes.append(f"All runs: {', '.join(shared)}, otherwise than by default.")
+    notes += compare_with_paper(rows, columns)
+    run_or_published = {row.method for row in rows}
+    left_out = [name for name in TASKS[results.task].arms if name not in run_or_published]
+    if left_out:
+        notes.append(f"Not run: {', '.join(left_out)}.")
+    notes.append(_describe_origin(results.runs))
+    return tuple(notes)
+
+
+def compare_with_paper(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
+    """Say of each column whether ``dual`` is at the published figure: better, within one deviation of it, or worse."""
+    verdicts: dict[str, list[str]] = {"better": [], "within one deviation": [], "worse": []}
+    own = next((row for row in rows if row.label == OWN), None)
+    if own is None:
+        return []
+    for column, cell in zip(columns, own.cells):
+        if cell.published is None or not cell.values or column.better == "neither":
+            continue
+        gain = (cell.mean - cell.published.value) * (1 if column.better == "higher" else -1)
+        close = abs(gain) <= (cell.deviation or 0.0)
+        verdict = "within one deviation" if close else "better" if gain > 0 else "worse"
+        difference = "" if close else f" by {abs(gain):.{column.decimals}f}"
+        verdicts[verdict].append(f"{describe_column(column, columns)}{difference}")
+    words = [f"{verdict}: {', '.join(found)}" for verdict, found in verdicts.items() if found]
+    return [f"Ours (dual) against the paper's: {'; '.join(words)}."] if words else []
+
+
+def _describe_origin(runs: Sequence[Run]) -> str:
+    machines = sorted({str(run.values["machine"].get("device", "unknown")) for run in runs})
+    commits = sorted({str(run.values["commit"]) for run in runs})
+    hours = sum(float(run.values["seconds"]) for run in runs) / 3600
+    plural = "s" if len(commits) > 1 else ""
+    count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
+    return f"{count} on {', '.join(machines)}, {hours:.2f} h of training in all, at commit{plural} {', '.join(commits)}."

@@ -1,0 +1,90 @@
+"""The paper's table of run times: seconds of an epoch with and without the rule, for each part of a task."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from dualogic_paper.arms import NO_RULE
+from dualogic_paper.tables.naming import order_of, show_name
+from dualogic_paper.tables.published import EPOCH_SECONDS, find_published
+from dualogic_paper.tables.runs import Results
+from dualogic_paper.tables.summary import Cell, Row, Table
+from dualogic_paper.tables.times import Timing, Variant
+from dualogic_paper.tasks import TASKS, Column
+
+
+def make_time_table(results: Results) -> Table | None:
+    """Seconds of an epoch and their ratio to no rule, with the paper's seconds in brackets; ``None`` if nothing was measured."""
+    times = results.times
+    if times is None or not times.variants:
+        return None
+    task = TASKS[results.task]
+    parts = [part for part in task.parts if any(part in variant.timings for variant in times.variants)]
+    columns: list[Column] = []
+    for part in parts:
+        columns += [
+            Column(f"{part}_seconds", f"{task.parts[part]}: s / epoch", "neither", 2),
+            Column(f"{part}_ratio", "/ none", "neither", 3),
+        ]
+    rows = [row for variant in times.variants for row in _make_rows(results, variant, parts)]
+    return Table(
+        f"{results.task}-times",
+        f"{task.title}: run time",
+        tuple(columns),
+        tuple(rows),
+        _make_notes(results, parts),
+        "steps timed",
+    )
+
+
+def _make_rows(results: Results, variant: Variant, parts: Sequence[str]) -> list[Row]:
+    assert results.times is not None
+    first = variant is results.times.variants[0]
+    methods = {method for network in variant.timings.values() for method in network}
+    rows = []
+    for method in sorted(methods, key=lambda method: order_of(method, method)):
+        cells: list[Cell] = []
+        counts = set()
+        for part in parts:
+            network = variant.timings.get(part, {})
+            timing = network.get(method)
+            published = find_published(results.task, method, {TASKS[results.task].parts_by: part}).get(EPOCH_SECONDS)
+            cells += _make_cells(timing, network.get(NO_RULE), variant.steps)
+            if first:  # the paper's figures stand once, beside the way in which the runner works by default
+                cells[-2] = dataclasses.replace(cells[-2], published=published)
+            counts |= {timing.count} if timing else set()
+        name, label = show_name(method, method), method if first else f"{method}, {variant.name}"
+        shown = name if first else f"{name}, {variant.name}"
+        rows.append(Row(shown, label, method, " to ".join(map(str, sorted({min(counts), max(counts)}))), tuple(cells)))
+    return rows
+
+
+def _make_cells(timing: Timing | None, plain: Timing | None, steps: int) -> tuple[Cell, Cell]:
+    seconds = () if timing is None else (timing.ms * steps / 1e3,)
+    ratio = () if timing is None or plain is None else (timing.ms / plain.ms,)
+    return Cell(seconds, len(seconds), decimals=2), Cell(ratio, len(ratio), decimals=3)
+
+
+def _make_notes(results: Results, parts: Sequence[str]) -> tuple[str, ...]:
+    assert results.times is not None
+    names, variants = TASKS[results.task].parts, results.times.variants
+    notes = [
+        f"An epoch is {variants[0].steps} steps of the median length of those timed, all methods in turn in one process; in "
+        "brackets the paper's seconds (Table 6), on another machine."
+    ]
+    for part, (seconds, source) in results.times.references.items():
+        for variant in variants:
+            plain = variant.timings.get(part, {}).get(NO_RULE)
+            if plain is not None:
+                factor = seconds / (plain.ms * variant.steps / 1e3)
+                notes.append(f"{names[part]}, {variant.name}: {factor:.2f} times as fast as {source} ({seconds:g} s an epoch).")
+    notes += [
+        f"{names[part]}, {variant.name}: {variant.bounds[part]}."
+        for variant in variants
+        for part in parts
+        if part in variant.bounds
+    ]
+    places = dict.fromkeys(f"{variant.name} on {variant.device} at commit {variant.commit}" for variant in variants)
+    notes.append(f"Measured: {', '.join(places)}.")
+    return tuple(notes)

@@ -1,0 +1,97 @@
+"""How long a training step takes, as ``dualogic_paper/speed/cifar100.py`` measured it with the device to itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dualogic.errors import DataError
+
+FOLDER = "benchmarks"
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """A step of one method on one network.
+
+    Attributes:
+        ms: median milliseconds.
+        count: of timed steps.
+    """
+
+    ms: float
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """All steps that were measured in one way.
+
+    Attributes:
+        name: the way, such as ``"captured"``.
+        device: where.
+        commit: of dualogic.
+        steps: of an epoch.
+        timings: by part of the task (its network), and by method.
+        bounds: by part: in words, what bounds a step.
+    """
+
+    name: str
+    device: str
+    commit: str
+    steps: int
+    timings: Mapping[str, Mapping[str, Timing]]
+    bounds: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """All that was measured.
+
+    Attributes:
+        variants: the first is how the runner works by default.
+        references: seconds of an epoch by part, measured before this code was written; each with its source.
+    """
+
+    variants: tuple[Variant, ...]
+    references: Mapping[str, tuple[float, str]]
+
+
+def read_times(folder: Path, task: str) -> Times | None:
+    """The file ``benchmarks/TASK.json`` of a folder of results.
+
+    Returns:
+        ``None`` if there is no file.
+
+    Raises:
+        DataError: if it is not whole, or of another form.
+    """
+    file = folder / FOLDER / f"{task}.json"
+    if not file.exists():
+        return None
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        variants = tuple(_read_variant(name, values) for name, values in content["variants"].items())
+        references = {part: (float(values["seconds"]), str(values["source"])) for part, values in content["references"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{file} is not what speed/{task}.py writes ({type(error).__name__}: {error}); delete it and measure again"
+        ) from error
+    return Times(variants, references)
+
+
+def _read_variant(name: str, values: Mapping[str, Any]) -> Variant:
+    timings = {
+        part: {method: Timing(float(found["ms"]), int(found["steps"])) for method, found in network["times"].items()}
+        for part, network in values["networks"].items()
+    }
+    if any(not math.isfinite(timing.ms) or timing.ms <= 0 for network in timings.values() for timing in network.values()):
+        raise ValueError("a time is not a positive number")
+    profiles = {part: network.get("profile", {}) for part, network in values["networks"].items()}  # one that failed has no bound
+    bounds = {part: str(profile["bound"]) for part, profile in profiles.items() if "bound" in profile}
+    machine = values["machine"]
+    return Variant(name, str(machine["name"]), str(machine["commit"]), int(values["steps_per_epoch"]), timings, bounds)

@@ -1,0 +1,282 @@
+"""What an experiment is: its hyper-parameters, and for one seed all that is trained and measured."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from dualogic import Formula, LogicLoss
+from dualogic.errors import OptionError
+from dualogic.methods import Method
+from dualogic_paper.arms import Setting
+
+CHUNK = 2048
+"""Samples in one forward pass of an evaluation."""
+MOST_SAMPLES = 2000
+"""Samples that a diagnosis looks at; see :func:`spread`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A measured number: one column of a table.
+
+    Attributes:
+        key: its name in the results.
+        label: its name in tables.
+        better: which way is up; ``"neither"`` for what only describes.
+        decimals: how many are shown.
+    """
+
+    key: str
+    label: str
+    better: Literal["higher", "lower", "neither"] = "higher"
+    decimals: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """Which numbers a hyper-parameter may have.
+
+    Attributes:
+        low: the least.
+        high: the greatest.
+        open: leaves ``low`` and ``high`` themselves out.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    open: bool = False
+
+    def check(self, name: str, value: float) -> None:
+        """Refuse a number outside.
+
+        Example:
+            >>> Limit(0, 1, open=True).check("held_out", 0)
+            Traceback (most recent call last):
+                ...
+            dualogic.errors.OptionError: --held-out must be above 0 and below 1; got 0
+        """
+        inside = self.low < value < self.high if self.open else self.low <= value <= self.high
+        if math.isfinite(value) and inside:
+            return
+        words = [] if math.isinf(self.low) else [f"{'above' if self.open else 'at least'} {self.low:g}"]
+        words += [] if math.isinf(self.high) else [f"{'below' if self.open else 'at most'} {self.high:g}"]
+        raise OptionError(f"--{name.replace('_', '-')} must be {' and '.join(words) or 'a finite number'}; got {value!r}")
+
+
+AT_LEAST_ONE, SHARE = Limit(1), Limit(0, 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task(abc.ABC):
+    """The hyper-parameters of an experiment; a subclass sets the paper's as defaults and adds its own.
+
+    Attributes:
+        epochs: of training.
+        batch: the largest number of labelled, and of pool samples, in a step.
+        optimizer: ``"adam"`` or ``"sgd"`` (with Nesterov momentum 0.9).
+        learning_rate: at its highest.
+        decay: of the learning rate: none, or to 0 along half a cosine wave after a rise over the first tenth.
+        weight_decay: of the optimizer.
+        decayed: what it shrinks: all parameters, or only those of two axes and more, which leaves out those of norms and biases.
+        rule_on: which training samples the rule sees.
+        rule_from: the share of all epochs after which the rule starts.
+        show_pool: without a rule, and before it starts, the pool passes through the network too, for batch norm.
+        measure_every: epochs between two looks at the validation samples; the model is chosen among these epochs.
+
+    A task whose runs differ in kind, such as in the network, says by which hyper-parameter (``parts_by``) and what the
+    paper calls its values (``parts``): each has tables and figures of its own.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    columns: ClassVar[tuple[Column, ...]]
+    choose_by: ClassVar[str]
+    choose_higher: ClassVar[bool] = True
+    settings: ClassVar[Mapping[str, Setting]] = {}
+    arms: ClassVar[tuple[str, ...]] = ()
+    parts_by: ClassVar[str] = ""
+    parts: ClassVar[Mapping[str, str]] = {}
+    limits: ClassVar[Mapping[str, Limit]] = {}
+    """Of hyper-parameters that a subclass adds; all numbers must be finite."""
+
+    epochs: int
+    batch: int = 128
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = 1e-3
+    decay: Literal["none", "cosine"] = "none"
+    weight_decay: float = 0.0
+    decayed: Literal["all", "weights"] = "all"
+    rule_on: Literal["unlabelled", "labelled", "all"] = "unlabelled"
+    rule_from: float = 0.0
+    show_pool: bool = False
+    measure_every: int = 1
+
+    @abc.abstractmethod
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> Problem:
+        """Data, model and measures for one seed, on the device.
+
+        Args:
+            seed: of the division of the data and of the first weights.
+            folder: where the data sets are; the usual place by default.
+            device: where tensors are kept.
+        """
+
+    @abc.abstractmethod
+    def make_smoke(self, folder: Path) -> Task:
+        """The same task, so small that it takes seconds on a CPU; writes stand-in data into the folder."""
+
+    def check(self) -> None:
+        """Refuse hyper-parameters that make no sense.
+
+        Raises:
+            OptionError: naming the option of the command line.
+        """
+        limits = {**COMMON_LIMITS, **self.limits}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                limits.get(field.name, Limit()).check(field.name, value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Name and hyper-parameters, ready for JSON."""
+        return {"name": self.name, **dataclasses.asdict(self)}
+
+
+COMMON_LIMITS: Mapping[str, Limit] = {
+    "epochs": AT_LEAST_ONE,
+    "batch": AT_LEAST_ONE,
+    "measure_every": AT_LEAST_ONE,
+    "learning_rate": Limit(0, open=True),
+    "weight_decay": Limit(0),
+    "rule_from": SHARE,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """Some samples and what a network says about them, for a diagnosis.
+
+    Attributes:
+        tensors: what the rules' symbols are bound to, by name, ``(n, ...)`` each.
+        inputs: what tells these samples from others, ``(n, ...)``; runs are compared where this is the same.
+        labels: classes ``(n,)`` or true values of symbols, as :func:`dualogic.diagnose` takes them.
+        classes: names of the classes.
+        tol: see :meth:`dualogic.Formula.satisfied`.
+        lead: see :meth:`dualogic.Formula.satisfied`.
+        words: what it means to make a part of a rule true, by its text, such as ``"predicting 9 on rotated images"``.
+        picture: bytes ``(channels, height, width)`` of the sample at a position.
+        caption: in words, what the network says about the sample at a position.
+    """
+
+    tensors: Mapping[str, Tensor]
+    inputs: Tensor
+    labels: Any = None
+    classes: tuple[str, ...] | None = None
+    tol: float = 0.0
+    lead: float = 0.0
+    words: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    picture: Callable[[int], Tensor] | None = None
+    caption: Callable[[int], str] | None = None
+
+
+class Problem(abc.ABC):
+    """A task with its data on a device.
+
+    Training samples are numbered from 0; ``labelled`` and ``unlabelled`` say which are which. What a method may not see is
+    kept here too, for reports.
+
+    Attributes:
+        rules: by name.
+        labelled: numbers of the samples whose labels the task loss may use.
+        unlabelled: numbers of the others; their labels are used by the fully supervised reference alone.
+        beliefs: the symbol that is bound to logits, for the minimisation of entropy; none if that arm does not apply.
+    """
+
+    beliefs: ClassVar[str | None] = None
+
+    rules: Mapping[str, Formula]
+    labelled: Tensor
+    unlabelled: Tensor
+
+    def rules_for(self, method: Method) -> Mapping[str, Formula]:
+        """The rules in the form that a method can take: :attr:`rules`, unless it needs another one of the same content."""
+        return self.rules
+
+    @abc.abstractmethod
+    def make_network(self) -> nn.Module:
+        """A network with fresh weights, drawn from the global generator."""
+
+    @abc.abstractmethod
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+        """The task's loss and what the rules' symbols are bound to.
+
+        Args:
+            network: to train.
+            labelled: numbers of the labelled samples of this step, ``(batch,)``.
+            pool: numbers of the samples of this step that the rule sees, ``(batch,)``; ``None`` if there is no rule.
+
+        Returns:
+            A scalar, and a tensor for each symbol (none without a pool).
+        """
+
+    @abc.abstractmethod
+    def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
+        """Measures on held-out samples, by key."""
+
+    def inspect(self, network: nn.Module, logic: LogicLoss | None, pool: Tensor) -> dict[str, float]:
+        """What the duals say about the pool, whose samples are rows of the table in this order; for reports only."""
+        return {}
+
+    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples | None:
+        """What a diagnosis looks at, without gradients; ``None`` if the task has nothing to show.
+
+        Args:
+            network: in evaluation mode.
+            rows: numbers of training samples, ``(n,)``; ``None`` for validation samples, at most :data:`MOST_SAMPLES`.
+        """
+        return None
+
+
+def spread(count: int) -> Tensor:
+    """Evenly spaced positions below ``count``, at most :data:`MOST_SAMPLES`.
+
+    Example:
+        >>> spread(3).tolist(), len(spread(12000)), spread(12000)[1].item()
+        ([0, 1, 2], 2000, 6)
+    """
+    return torch.arange(0, count, max(1, -(-count // MOST_SAMPLES)))
+
+
+def percent(holds: Tensor) -> float:
+    """The share of true entries, in percent.
+
+    Example:
+        >>> import torch
+        >>> percent(torch.tensor([True, False]))
+        50.0
+    """
+    return 100 * holds.double().mean().item()
+
+
+@torch.no_grad()
+def in_chunks(network: nn.Module, inputs: Tensor, prepare: Any = None) -> Tensor:
+    """The network's outputs for many samples, a chunk at a time, in float32.
+
+    Args:
+        network: called on each chunk.
+        inputs: ``(n, ...)``.
+        prepare: what is done to a chunk before; nothing by default.
+
+    Returns:
+        ``(n, ...)``.
+    """
+    parts = [network(chunk if prepare is None else prepare(chunk)).float() for chunk in inputs.split(CHUNK)]
+    return torch.cat(parts)

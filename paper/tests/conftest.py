@@ -1,0 +1,1 @@
+"""The conditions of every test; those of ``paper/`` have the same."""

@@ -1,0 +1,25 @@
+"""Recorded steps, on a GPU: each arm of each task can be recorded, and computes what plain steps compute."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from dualogic_paper.arms import names
+from dualogic_paper.runner import Config, Machine, train
+from dualogic_paper.tasks import TASKS
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+@pytest.mark.parametrize("method", names())
+def test_recorded_steps_compute_what_plain_ones_do(tmp_path, name, method):
+    task = dataclasses.replace(TASKS[name]().make_smoke(tmp_path), epochs=2, measure_every=1)
+    if method not in task.arms:
+        pytest.skip("does not apply")
+    results = [
+        train(Config(task, method), Machine(accelerator="cuda", capture=capture, data=tmp_path)) for capture in (False, True)
+    ]
+    plain, recorded = ([row["task_loss"] for row in result.history] for result in results)
+    assert recorded == pytest.approx(plain, rel=0.05)

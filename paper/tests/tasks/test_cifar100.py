@@ -1,0 +1,163 @@
+"""CIFAR-100: divisions, the rule, controls, and a rule that starts late."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+from dualogic.errors import OptionError
+from dualogic_paper.runner import Config, Machine, train
+from dualogic_paper.tasks import CIFAR100, Digits, Transfer
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cifar100")
+    return CIFAR100().make_smoke(folder), folder
+
+
+@pytest.fixture(scope="module")
+def problem(small):
+    task, folder = small
+    return task.make_problem(0, folder, CPU)
+
+
+def test_the_parts_are_balanced_and_disjoint(small):
+    task, folder = small
+    problem = task.make_problem(1, folder, CPU)
+    counts = problem.labels[problem.labelled].bincount(minlength=100)
+    assert counts.tolist() == [1] * 100
+    assert not set(problem.labelled.tolist()) & set(problem.unlabelled.tolist())
+    assert len(problem.parts["validation"][1]) == 100
+    other = task.make_problem(2, folder, CPU)
+    assert not torch.equal(problem.images, other.images)
+
+
+def test_the_rule_is_the_papers(problem):
+    logits = torch.full((3, 100), -50.0)
+    logits[0, 7] = 50.0  # certain of a class
+    members = (problem.superclass == 4).nonzero().squeeze(1)
+    logits[1, members] = 50.0  # certain of a superclass, not of a class
+    logits[2, [int((problem.superclass == 1).nonzero()[0]), int((problem.superclass == 2).nonzero()[0])]] = 50.0
+    assert problem.rules["rule"].satisfied(tol=0.01, p=logits).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("form", ["implication", "one", "each", "each implication"])
+def test_every_form_of_the_rule_holds_where_the_papers_does(small, problem, form):
+    task, folder = small
+    rules = dataclasses.replace(task, form=form).make_problem(0, folder, CPU).rules
+    scales = torch.tensor([0.1, 1.0, 10.0, 100.0]).repeat_interleave(50).unsqueeze(1)
+    logits = scales * torch.randn(200, 100, generator=torch.Generator().manual_seed(0))
+    held = torch.stack([rule.satisfied(tol=0.01, p=logits) for rule in rules.values()]).all(0)
+    assert 0.1 < held.float().mean() < 0.9
+    assert torch.equal(held, problem.rules["rule"].satisfied(tol=0.01, p=logits))
+    if form != "one":
+        costs = torch.stack([rule.cost(p=logits) for rule in rules.values()]).amax(0)
+        torch.testing.assert_close(costs, problem.rules["rule"].cost(p=logits))
+
+
+def test_sharpening_changes_no_prediction_but_satisfaction(problem):
+    class Fixed(nn.Module):
+        def forward(self, images):
+            torch.manual_seed(0)
+            return torch.randn(len(images), 100)
+
+    found = problem.evaluate(Fixed(), "test")
+    satisfied = [found["satisfied"], found["satisfied_t0.25"], found["satisfied_t0.06"]]
+    assert satisfied == sorted(satisfied)
+    assert found["entropy"] > found["entropy_t0.5"] > found["entropy_t0.06"]
+
+
+class Tiny(nn.Module):
+    """A network quick enough for tests, with batch norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.BatchNorm1d(48), nn.Linear(48, 100))
+        self.batches = []
+
+    def forward(self, images):
+        if self.training:
+            self.batches.append(len(images))
+        return self.layers(images)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    made = []
+
+    def make(classes):
+        made.append(Tiny())
+        return made[-1]
+
+    monkeypatch.setitem(__import__("dualogic_paper.models", fromlist=["NETWORKS"]).NETWORKS, "vgg16", make)
+    return made
+
+
+@pytest.mark.parametrize("method", ["none", "entropy", "dual"])
+def test_every_arm_sees_the_same_images(small, tiny, method):
+    task, folder = small
+    train(Config(task, method), Machine(accelerator="cpu", data=folder))
+    assert set(tiny[0].batches) == {40}
+
+
+@pytest.mark.parametrize("augment", ["erase", "strong"])
+def test_training_images_are_changed_as_the_task_says(small, tiny, augment):
+    task, folder = small
+    machine = Machine(accelerator="cpu", data=folder)
+    plain, changed = (train(Config(dataclasses.replace(task, augment=name), "none"), machine) for name in ("crop", augment))
+    assert changed.failure is None
+    assert plain.history[-1]["task_loss"] != changed.history[-1]["task_loss"]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_weight_decay_can_spare_norms_and_biases(small, tiny, optimizer):
+    task, folder = small
+    task = dataclasses.replace(task, optimizer=optimizer, learning_rate=1e-3, decay="none", epochs=40, measure_every=40)
+    sizes = {}
+    for decayed, strength in (("all", 0.0), ("all", 0.5), ("weights", 0.5)):
+        train(
+            Config(dataclasses.replace(task, weight_decay=strength, decayed=decayed), "none"),
+            Machine(accelerator="cpu", data=folder),
+        )
+        sizes[decayed, strength] = [
+            parameter.norm().item() for parameter in (tiny[-1].layers[2].weight, tiny[-1].layers[3].weight)
+        ]
+    assert sizes["weights", 0.5][0] > 1.05 * sizes["all", 0.5][0]
+    assert sizes["weights", 0.5][1] < 0.95 * sizes["all", 0.0][1]
+
+
+def test_a_rule_that_starts_late(small, tiny):
+    task, folder = small
+    task = dataclasses.replace(task, epochs=4, rule_from=0.5)
+    result = train(Config(task, "entropy"), Machine(accelerator="cpu", data=folder))
+    started = [row["rule_loss"] != 0 for row in result.history]
+    assert started == [False, False, True, True]
+    late = train(Config(dataclasses.replace(task, rule_from=1.0), "dual"), Machine(accelerator="cpu", data=folder))
+    never = train(Config(task, "none"), Machine(accelerator="cpu", data=folder))
+    assert late.test == never.test
+
+
+def test_entropy_makes_certain(small, tiny):
+    task, folder = small
+    task = dataclasses.replace(task, epochs=20, measure_every=20)
+    machine = Machine(accelerator="cpu", data=folder)
+    plain, certain = (train(Config(task, method), machine).last["entropy"] for method in ("none", "entropy"))
+    assert certain < plain
+
+
+def test_entropy_needs_logits(tmp_path):
+    task = Digits().make_smoke(tmp_path)
+    with pytest.raises(OptionError, match="no logits whose entropy"):
+        train(Config(task, "entropy"), Machine(accelerator="cpu", data=tmp_path))
+
+
+def test_transfer_maps_classes(tmp_path):
+    task = Transfer().make_smoke(tmp_path)
+    problem = task.make_problem(0, tmp_path, CPU)
+    images, labels = problem.parts["test"]["stl10_"]
+    assert len(images) == len(labels)
+    assert 6 not in labels.tolist()  # STL-10 has no frog

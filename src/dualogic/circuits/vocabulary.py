@@ -1,0 +1,275 @@
+"""The variables of a compiled rule, and the logarithms of their weights.
+
+Each variable is true with some probability, independently of all others: a Boolean; one class of a categorical (for methods
+that treat classes as independent); a *switch* (for methods that treat them as exclusive); a mask or the length of a ragged axis
+(probability 0 or 1). The switches of a categorical with value groups ``0 .. m - 1`` ask "is it group 0? if not, is it group
+1? ...", so that ``m - 1`` independent variables give exactly the categorical's distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.binding import Bound
+from dualogic.constants import Constants
+from dualogic.formula.shape import Ragged, max_shape
+from dualogic.normalize.grounding import Proposition, atoms, substitute
+from dualogic.numerics import negative_log
+
+ABSENT = -1e30
+"""The logarithm of what cannot be: so far below that of every probability that what a mask leaves out is never taught."""
+
+FIXED = ("mask", "axis")
+
+Key = tuple[Any, ...]
+"""What a variable means: an atom, or ``(kind, name, entry, number)`` for a class or switch."""
+
+
+class Vocabulary:
+    """Numbers the variables of propositions and computes their weights.
+
+    Args:
+        propositions: ground formulas.
+        symbols: the declared symbols by name.
+        exclusive: classes of a categorical exclude each other, instead of being independent.
+        exactly_one: for independent classes: add to each proposition that every categorical in it has exactly one class.
+    """
+
+    def __init__(
+        self, propositions: Sequence[Proposition], symbols: Mapping[str, Any], exclusive: bool, exactly_one: bool
+    ) -> None:
+        self.symbols = symbols
+        self.exclusive = exclusive
+        self.exactly_one = exactly_one
+        found = atoms(*propositions)
+        self.groups = {name: self._partition(name, found) for name in _names(found, "class")}
+        orders = {name: [label for group in groups for label in group] for name, groups in self.groups.items()}
+        self._class_order = {name: torch.tensor(order) for name, order in orders.items() if order != sorted(order)}
+        self._numbers: dict[Key, int] = {}
+        for atom in found:
+            for key in self._keys(atom, found):
+                self._numbers.setdefault(key, len(self._numbers))
+        self.propositions = [self._translate(proposition) for proposition in propositions]
+        self.count = len(self._numbers)
+        self._on_device: Constants[Tensor] = Constants()
+        self._blocks = self._plan_blocks()
+
+    # ------------------------------------------------------------------ variables
+
+    def _partition(self, name: str, found: list[Proposition]) -> list[tuple[int, ...]]:
+        """The classes that no atom tells apart, together; those of no atom last."""
+        sets = list(dict.fromkeys(atom[3] for atom in found if atom[0] == "class" and atom[1] == name))
+        alike: dict[tuple[bool, ...], list[int]] = {}
+        for label in range(self.symbols[name].size):
+            alike.setdefault(tuple(label in labels for labels in sets), []).append(label)
+        ordered = sorted(alike.items(), key=lambda entry: (not any(entry[0]), entry[1]))
+        return [tuple(labels) for _, labels in ordered]
+
+    def _keys(self, atom: Proposition, found: list[Proposition]) -> list[Key]:
+        if atom[0] != "class":
+            return [atom]
+        _, name, entry, labels = atom
+        if self.exclusive:
+            return [("switch", name, entry, number) for number in range(len(self.groups[name]) - 1)]
+        chosen = range(self.symbols[name].size) if self.exactly_one else labels
+        return [("class", name, entry, label) for label in chosen]
+
+    def _variable(self, key: Key) -> Proposition:
+        return ("variable", self._numbers[key] + 1)
+
+    def _translate(self, proposition: Proposition) -> Proposition:
+        translated = substitute(proposition, self._literal)
+        if self.exclusive or not self.exactly_one:
+            return translated
+        places = dict.fromkeys(atom[1:3] for atom in atoms(proposition) if atom[0] == "class")
+        constraints = [
+            ("count", 1, True, tuple(self._variable(("class", *place, label)) for label in range(self.symbols[place[0]].size)))
+            for place in places
+        ]
+        return ("and", (*constraints, translated)) if constraints else translated
+
+    def _literal(self, atom: Proposition) -> Proposition:
+        if atom[0] != "class":
+            return self._variable(atom)
+        _, name, entry, labels = atom
+        if not self.exclusive:
+            return _any([self._variable(("class", name, entry, label)) for label in labels])
+        return _any([self._group(name, entry, number) for number, group in enumerate(self.groups[name]) if group[0] in labels])
+
+    def _group(self, name: str, entry: int, number: int) -> Proposition:
+        last = len(self.groups[name]) - 1
+        switches = [self._variable(("switch", name, entry, place)) for place in range(min(number + 1, last))]
+        parts = [("not", switch) for switch in switches[:number]] + (switches[number:] if number < last else [])
+        return parts[0] if len(parts) == 1 else ("and", tuple(parts))
+
+    # ------------------------------------------------------------------ weights
+
+    def _plan_blocks(self) -> list[tuple[str, str, Tensor]]:
+        """For each kind and symbol: which columns of its flattened weights are variables, in order."""
+        blocks: dict[tuple[str, str], list[int]] = {}
+        numbers: dict[tuple[str, str], list[int]] = {}
+        for key, number in self._numbers.items():
+            kind, name, entry = key[:3]
+            if kind == "class":
+                entry = entry * self.symbols[name].size + key[3]
+            elif kind == "switch":
+                entry = entry * (len(self.groups[name]) - 1) + key[3]
+            blocks.setdefault((kind, name), []).append(entry)
+            numbers.setdefault((kind, name), []).append(number)
+        joined = [number for block in numbers.values() for number in block]
+        # Column i of the joined blocks is variable joined[i]; this puts them in the order of the variables.
+        inverse = sorted(range(len(joined)), key=joined.__getitem__)
+        self._order = None if joined == sorted(joined) else torch.tensor(inverse)
+        self._whole = {key: columns == list(range(len(columns))) for key, columns in blocks.items()}
+        return [(kind, name, torch.tensor(columns)) for (kind, name), columns in blocks.items()]
+
+    @property
+    def plain(self) -> bool:
+        """Whether every weight is a bound probability."""
+        return all(self._from_probabilities(kind, name) for kind, name, _ in self._blocks)
+
+    @property
+    def fixed(self) -> frozenset[int]:
+        """The variables that are true or false for sure."""
+        return frozenset(number for key, number in self._numbers.items() if key[0] in FIXED)
+
+    def _from_probabilities(self, kind: str, name: str) -> bool:
+        return kind in ("boolean", "class") and self.symbols[name].input == "probs"
+
+    def probabilities(self, bound: Bound) -> Tensor:
+        """The variables' probabilities ``(batch, variables)``, for a :attr:`plain` vocabulary."""
+        parts = []
+        for kind, name, columns in self._blocks:
+            parts.append(self._pick(kind, name, _flatten(self._padded(name, bound)), columns))
+        return self._arrange(parts)
+
+    def weights(self, bound: Bound) -> tuple[Tensor, Tensor]:
+        """Logarithms of the probabilities that each variable is true, and false; ``(batch, variables)`` each, finite."""
+        sides: tuple[list[Tensor], list[Tensor]] = ([], [])
+        for kind, name, columns in self._blocks:
+            for side, value in zip(sides, self._logarithms(kind, name, bound)):
+                side.append(self._pick(kind, name, _flatten(value), columns))
+        return self._arrange(sides[0]), self._arrange(sides[1])
+
+    def _pick(self, kind: str, name: str, value: Tensor, columns: Tensor) -> Tensor:
+        if self._whole[kind, name] and columns.numel() == value.shape[1]:
+            return value
+        return value.index_select(1, self._index((kind, name), columns, value.device))
+
+    def _index(self, key: Any, index: Tensor, device: torch.device) -> Tensor:
+        """A constant on a device, moved there once."""
+        return self._on_device.get((key, device), lambda: index.to(device))
+
+    def _arrange(self, parts: list[Tensor]) -> Tensor:
+        joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return joined if self._order is None else joined.index_select(1, self._index("order", self._order, joined.device))
+
+    def _logarithms(self, kind: str, name: str, bound: Bound) -> tuple[Tensor, Tensor]:
+        if kind in FIXED:
+            holds = self._exists(name, bound) if kind == "axis" else self._padded(name, bound)
+            absent = torch.full((), ABSENT, dtype=bound.dtype, device=bound.device)
+            return torch.where(holds, 0.0, absent), torch.where(holds, absent, 0.0)
+        value = self._padded(name, bound)
+        if self._from_probabilities(kind, name):
+            return both_logarithms(value)
+        if kind == "boolean":
+            return torch.nn.functional.logsigmoid(value), torch.nn.functional.logsigmoid(-value)
+        if kind == "class":
+            return log_softmax_and_rest(value)
+        logarithms = -negative_log(value) if self.symbols[name].input == "probs" else value.log_softmax(-1)
+        return switch_weights(self._by_group(name, logarithms))
+
+    def _by_group(self, name: str, logarithms: Tensor) -> Tensor:
+        """Logarithms of the groups' probabilities, from those of the classes along the last dimension."""
+        groups = self.groups[name]
+        if name in self._class_order:
+            index = self._index(("groups", name), self._class_order[name], logarithms.device)
+            logarithms = logarithms.index_select(-1, index)
+        if all(len(group) == 1 for group in groups):
+            return logarithms
+        parts = logarithms.split([len(group) for group in groups], dim=-1)
+        return torch.cat([part if part.shape[-1] == 1 else part.logsumexp(-1, keepdim=True) for part in parts], dim=-1)
+
+    def _padded(self, name: str, bound: Bound) -> Tensor:
+        """A symbol's tensor with ragged axes filled up to their largest size; the entries added never count."""
+        symbol, tensor = self.symbols[name], bound.tensors[name]
+        sizes = max_shape(symbol.shape)
+        missing = [full - actual for full, actual in zip(sizes, tensor.shape[1:])]
+        if not any(missing):
+            return tensor
+        tail = [0, 0] * (tensor.dim() - 1 - len(sizes))
+        padding = tail + [number for size in reversed(missing) for number in (0, size)]
+        filler = 0.5 if tensor.is_floating_point() else False
+        return torch.nn.functional.pad(tensor, padding, value=filler)
+
+    def _exists(self, axis: str, bound: Bound) -> Tensor:
+        for name, symbol in self.symbols.items():
+            for dim, size in enumerate(symbol.shape):
+                if isinstance(size, Ragged) and size.axis.name == axis:
+                    length = bound.tensors[name].shape[1 + dim] + size.trim
+                    exists = torch.arange(size.axis.max, device=bound.device) < length
+                    return exists.expand(bound.batch, -1)
+        raise AssertionError(f"axis {axis!r} belongs to no symbol")
+
+
+def both_logarithms(probability: Tensor) -> tuple[Tensor, Tensor]:
+    """``log p`` and ``log(1 - p)``, both finite.
+
+    Example:
+        >>> both_logarithms(torch.tensor([0.5, 0.0]))[0]
+        tensor([ -0.6931, -87.3365])
+    """
+    return -negative_log(probability), -negative_log(1.0 - probability)
+
+
+def log_softmax_and_rest(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """``log p`` and ``log(1 - p)`` of every class along the last dimension, accurate where ``p`` is close to 0 or 1.
+
+    Example:
+        >>> logarithm, rest = log_softmax_and_rest(torch.tensor([0.0, 30.0]))
+        >>> logarithm[0], rest[1]
+        (tensor(-30.), tensor(-30.))
+    """
+    logarithms = logits.log_softmax(-1)
+    top = logits.detach().argmax(-1, keepdim=True)
+    # 1 - p is exact enough for every class but the likeliest, whose rest is the sum of the others.
+    rest = logarithms.scatter(-1, top, -torch.inf).logsumexp(-1, keepdim=True)
+    others = torch.log1p(-logarithms.exp().clamp(max=0.75))
+    return _floor(logarithms), _floor(others.scatter(-1, top, rest))
+
+
+def switch_weights(logarithms: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights of the switches of groups with probabilities ``exp(logarithms)`` along the last dimension.
+
+    Switch ``v`` is on with probability ``p_v / (p_v + p_{v+1} + ...)``.
+
+    Example:
+        >>> on, off = switch_weights(torch.tensor([0.25, 0.25, 0.5]).log())
+        >>> on.exp(), off.exp()
+        (tensor([0.2500, 0.3333]), tensor([0.7500, 0.6667]))
+    """
+    tails = _floor(logarithms).flip(-1).logcumsumexp(-1).flip(-1)
+    on = _floor(logarithms)[..., :-1] - tails[..., :-1]
+    return _floor(on), _floor(tails[..., 1:] - tails[..., :-1])
+
+
+def _floor(logarithms: Tensor) -> Tensor:
+    return logarithms.clamp(math.log(torch.finfo(logarithms.dtype).tiny), 0.0)
+
+
+def _any(parts: list[Proposition]) -> Proposition:
+    return parts[0] if len(parts) == 1 else ("or", tuple(parts))
+
+
+def _names(found: list[Proposition], kind: str) -> list[str]:
+    return list(dict.fromkeys(atom[1] for atom in found if atom[0] == kind))
+
+
+def _flatten(value: Tensor) -> Tensor:
+    """``(batch, columns)``, also for a batch of 0 or a symbol without axes."""
+    return value.flatten(1) if value.dim() > 1 else value.unsqueeze(1)

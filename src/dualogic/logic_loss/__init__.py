@@ -1,5 +1,0 @@
-"""The loss of one or several rules: what a call needs, what one step does, what can be read, and the module for users."""
-
-from dualogic.logic_loss.module import LogicLoss
-
-__all__ = ["LogicLoss"]

@@ -1,0 +1,135 @@
+"""Comparisons, where a bare word may be the name of a class."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from dualogic.formula.atom import class_equals, class_in, compare
+from dualogic.formula.connective import Formula
+from dualogic.formula.join import Not
+from dualogic.formula.symbol import ClassExpression
+from dualogic.text.literals import read_number, read_string
+from dualogic.text.names import Group, describe_value
+from dualogic.text.source import listed, suggest
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+    from dualogic.text.expression import Reader
+
+    Side = tuple[Tree[Token], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Undeclared:
+    """A name that stands for nothing by itself; perhaps for a class of what it is compared with."""
+
+    token: Token
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassSet:
+    """``{bus, "pick-up", 3}``: classes of what stands before ``in``, or groups of them."""
+
+    tokens: tuple[Token, ...]
+
+
+def link(reader: Reader, sign: str, left: Side, right: Side) -> Formula:
+    """``left sign right``, one link of a chain of comparisons."""
+    if sign in ("in", "not in"):
+        formula = _among(reader, left, right)
+        return Not(formula) if sign == "not in" else formula
+    for side, other in ((left, right), (right, left)):
+        _refuse(reader, side, other, sign)
+    operation = {"is": "==", "is not": "!="}.get(sign, sign)
+    if operation not in ("==", "!=") and (isinstance(left[1], ClassExpression) or isinstance(right[1], ClassExpression)):
+        raise reader.source.error(left[0], f"classes have no order, so '{sign}' cannot compare them", "write '==', '!=' or 'in'")
+    first = _class_label(reader, left, right[1])
+    second = _class_label(reader, right, left[1])
+    if not isinstance(first, ClassExpression) and isinstance(second, ClassExpression):
+        first, second = second, first
+    if isinstance(first, ClassExpression):
+        equal = class_equals(first, second)
+        return equal if operation == "==" else Not(equal)
+    if operation != sign:
+        raise reader.source.error(left[0], f"'{sign}' compares a class; for numbers write '{operation}'")
+    return compare(operation, first, second)
+
+
+def _refuse(reader: Reader, side: Side, other: Side, sign: str) -> None:
+    tree, value = side
+    if isinstance(value, (Group, ClassSet)):
+        what = f"the group {value.name!r}" if isinstance(value, Group) else "a set of classes"
+        raise reader.source.error(tree, f"{what} cannot be compared by '{sign}'", "write 'in' or 'not in'")
+    if isinstance(value, Formula):
+        remedy = "to say that two formulas are both true or both false, write 'iff'"
+        chained = "a comparison of a comparison is written as a chain without parentheses: 0 <= x <= 1"
+        raise reader.source.error(tree, f"{describe_value(value)} cannot be compared by '{sign}'", remedy, chained)
+    if isinstance(value, str) and not isinstance(other[1], ClassExpression):
+        raise reader.source.error(tree, "a text in quotes names a class, but the other side is not a class")
+
+
+def _class_label(reader: Reader, side: Side, other: Any) -> Any:
+    """The value of a side; a class of ``other`` by its index, if that is what it names."""
+    tree, value = side
+    if not isinstance(other, ClassExpression):
+        if isinstance(value, Undeclared):
+            raise reader.unknown(value.token)
+        return value
+    if isinstance(value, Undeclared):
+        classes = other.symbol.classes or ()
+        if str(value.token) not in classes:
+            raise reader.unknown(value.token, classes)
+        return classes.index(str(value.token))
+    return _class_index(reader, tree, value, other) if isinstance(value, (str, int)) else value
+
+
+def _class_index(reader: Reader, where: Tree[Token] | Token, value: str | float, operand: ClassExpression) -> int:
+    symbol = operand.symbol
+    if isinstance(value, str) and symbol.classes is not None and value not in symbol.classes:
+        reason = f"{symbol.name!r} has no class {value!r}{suggest(value, symbol.classes)}"
+        raise reader.source.error(where, reason, f"classes: {listed(symbol.classes)}")
+    try:
+        return symbol.class_index(value)
+    except (TypeError, ValueError) as error:
+        raise reader.source.error(where, str(error)) from error
+
+
+def _among(reader: Reader, left: Side, right: Side) -> Formula:
+    (tree, operand), (where, classes) = left, right
+    for side in (left, right):
+        if isinstance(side[1], Undeclared):
+            raise reader.unknown(side[1].token)
+    if not isinstance(operand, ClassExpression):
+        raise reader.source.error(tree, f"'in' asks about a class; this is {describe_value(operand)}")
+    if isinstance(classes, ClassSet):
+        indices = [index for token in classes.tokens for index in _member_indices(reader, token, operand)]
+    elif isinstance(classes, (Group, list, tuple)):
+        indices = [_class_index(reader, where, value, operand) for value in classes]
+    else:
+        reason = f"expected classes behind 'in', as in {{cat, dog}} or the name of a group; this is {describe_value(classes)}"
+        raise reader.source.error(where, reason)
+    return class_in(operand, indices)
+
+
+def _member_indices(reader: Reader, token: Token, operand: ClassExpression) -> list[int]:
+    value = member_value(token)
+    group = reader.names.get(str(token)) if token.type == "NAME" else None
+    if isinstance(group, Group):
+        if str(token) in (operand.symbol.classes or ()):
+            raise reader.source.error(token, ambiguous(token))
+        return [_class_index(reader, token, member, operand) for member in group]
+    return [_class_index(reader, token, value, operand)]
+
+
+def ambiguous(token: Token) -> str:
+    """What to say of a name in ``{...}`` that is a group and a class."""
+    return f"{str(token)!r} is a group and a class; put the class in quotes, or rename the group"
+
+
+def member_value(token: Token) -> str | float:
+    """What a word, a quoted text or a number in ``{...}`` says."""
+    if token.type == "STRING":
+        return read_string(str(token))
+    return read_number(str(token)) if token.type == "NUMBER" else str(token)

@@ -1,0 +1,140 @@
+"""Rule files: named rules with the symbols that they declare."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualogic.errors import FormulaTypeError
+from dualogic.files import read_bytes
+from dualogic.formula.connective import Formula
+from dualogic.formula.node import Node
+from dualogic.text.lines import split
+from dualogic.text.names import collect_names, is_symbol
+from dualogic.text.parsing import TOO_DEEP
+from dualogic.text.source import Place, Source
+from dualogic.text.statement import Declarations
+from dualogic.text.syntax import to_tree
+
+MOST_BYTES = 4 << 20
+"""Of a rule file; the largest that a person has written has a thousandth of it."""
+
+
+class RuleSet(Mapping[str, Formula]):
+    """The rules of a file by name, in its order; made by :func:`load_rules` and :func:`parse_rules`.
+
+    Attributes:
+        symbols: what tensors are bound to, by name.
+        names: everything that the file declares, with constants, groups, axes and lets; ``dl.parse(text, rules)`` reads
+            further formulas with them.
+        lines: the line of each rule, counted from 1.
+        ranges: ``(low, high)`` for the variables that were declared with a range; ``dl.lint`` takes them into account.
+        path: the file, or ``None``.
+    """
+
+    def __init__(
+        self,
+        rules: dict[str, Formula],
+        names: dict[str, Any],
+        lines: dict[str, int],
+        path: str | None,
+        ranges: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
+        self._rules = rules
+        self.names: Mapping[str, Any] = names
+        self.symbols: Mapping[str, Node] = {name: value for name, value in names.items() if is_symbol(value)}
+        self.lines: Mapping[str, int] = lines
+        self.ranges: Mapping[str, tuple[float, float]] = dict(ranges or {})
+        self.path = path
+
+    def __getitem__(self, name: str) -> Formula:
+        return self._rules[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}: {formula.brief()}" for name, formula in self._rules.items())
+        return f"RuleSet({shown})"
+
+
+def load_rules(path: str | os.PathLike[str], symbols: Any = None) -> RuleSet:
+    r"""Read a rule file, as described in ``docs/rule-files.md``.
+
+    Args:
+        path: the file, in UTF-8.
+        symbols: names that the file may use without declaring them, as in :func:`dualogic.parse`: large constants, and
+            functions of tensors.
+
+    Returns:
+        A mapping from the names of the rules to formulas, to be given to ``dl.LogicLoss`` as it is.
+
+    Raises:
+        ParseError: with the file, the line, a mark under the place and what was expected there.
+        DataError: if it is no regular file, or much too large for one that rules are written in.
+        MissingExtraError: without lark (``pip install 'dualogic[rules]'``).
+
+    Example:
+        >>> import dualogic as dl, pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp(), "weather.rules")
+        >>> _ = file.write_text("bool rain, wet\nrule wet_in_rain: if rain then wet\n")
+        >>> dl.load_rules(file)
+        RuleSet(wet_in_rain: rain >> wet)
+    """
+    return _read(_open(Path(path), os.fspath(path)), symbols)
+
+
+def parse_rules(text: str, symbols: Any = None) -> RuleSet:
+    """Read the text of a rule file; see :func:`load_rules`.
+
+    Example:
+        >>> import dualogic as dl
+        >>> rules = dl.parse_rules('''
+        ...     class pet: {cat, dog, owl}
+        ...     group furry = {cat, dog}
+        ...     bool flies
+        ...     rule no_wings: if pet in furry then not flies
+        ... ''')
+        >>> rules
+        RuleSet(no_wings: pet.isin(["cat", "dog"]) >> ~flies)
+        >>> list(rules.symbols)
+        ['pet', 'flies']
+    """
+    if not isinstance(text, str):
+        raise FormulaTypeError(f"dl.parse_rules reads text; got {text!r} of type {type(text).__name__}")
+    return _read(Source(text), symbols)
+
+
+def _open(path: Path, name: str) -> Source:
+    content = read_bytes(path, MOST_BYTES).removeprefix(codecs.BOM_UTF8)
+    try:
+        return Source(_decode(content), name)
+    except UnicodeDecodeError as error:
+        before = _decode(content[: error.start], "replace")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        source = Source(_decode(content, "replace"), name)
+        reason = f"the byte 0x{content[error.start]:02x} is not UTF-8"
+        raise source.error(Place(line, column, column + 1), reason, "save the file as UTF-8") from None
+
+
+def _decode(content: bytes, errors: str = "strict") -> str:
+    return content.decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _read(source: Source, symbols: Any) -> RuleSet:
+    declarations = Declarations(source, collect_names(symbols))
+    for statement in split(source):
+        tree = to_tree(source, statement.text, "statement")
+        try:
+            declarations.read(tree)
+        except RecursionError:
+            raise source.error(Place(statement.line, 1, 2), TOO_DEEP) from None
+    if not declarations.rules:
+        raise source.error(Place(1, 1, 2), "there is no rule here", "write: rule NAME: FORMULA")
+    return RuleSet(declarations.rules, declarations.declared, declarations.rule_lines, source.path, declarations.ranges)

@@ -1,0 +1,242 @@
+"""What the statements of a rule file declare."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from dualogic.formula.atom import boolean
+from dualogic.formula.connective import Formula
+from dualogic.formula.shape import Axis, as_int, axis, check_name, format_shape
+from dualogic.formula.symbol import Categorical, categorical, mask, var
+from dualogic.formula.term import constant
+from dualogic.text.comparison import ClassSet, ambiguous, member_value
+from dualogic.text.expression import Reader
+from dualogic.text.literals import read_number, read_string
+from dualogic.text.names import Group, describe_value
+from dualogic.text.source import Source, listed, suggest
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+
+class Declarations(Reader):
+    """Reads statements one after another; each may use the names declared above it.
+
+    Args:
+        source: the rule file.
+        given: names that the file may use without declaring them.
+    """
+
+    def __init__(self, source: Source, given: dict[str, Any]) -> None:
+        super().__init__(source, given)
+        self.declared: dict[str, Any] = given
+        self.lines: dict[str, int] = {}
+        self.ranges: dict[str, tuple[float, float]] = {}
+        self.rules: dict[str, Formula] = {}
+        self.rule_lines: dict[str, int] = {}
+
+    def _declare(self, token: Token, value: Any) -> None:
+        name = str(token)
+        if name in self.declared:
+            line = self.lines.get(name)
+            where = f"in line {line}" if line else "by the symbols given beside the file"
+            raise self.source.error(token, f"{name!r} is declared already, {where}", "choose another name")
+        self.declared[name] = value
+        self.lines[name] = token.line or 1
+
+    def _checked_name(self, token: Token, what: str) -> str:
+        """The name, or an error under the name itself."""
+        try:
+            return check_name(str(token), what)
+        except ValueError as error:
+            raise self.source.error(token, str(error)) from error
+
+    # Symbols
+
+    def _axis(self, tree: Tree[Token]) -> None:
+        token, size = cast("Any", tree.children)
+        self._declare(token, axis(self._checked_name(token, "axis"), max=self._whole(size)))
+
+    def _var(self, tree: Tree[Token]) -> None:
+        names, sizes, _, bounds = cast("Any", tree.children)
+        for token in names.children:
+            self._declare(token, var(self._checked_name(token, "variable"), *self._sizes(sizes)))
+            if bounds is not None:
+                self.ranges[str(token)] = self._bounds(bounds)
+
+    def _bounds(self, tree: Tree[Token]) -> tuple[float, float]:
+        low, high = (self._bound(cast("Tree[Token]", child)) for child in tree.children)
+        if not low <= high:
+            raise self.source.error(tree, f"the range from {low:g} to {high:g} is empty", "the lower end comes first: [0, 1]")
+        return low, high
+
+    def _bound(self, tree: Tree[Token]) -> float:
+        *sign, token = cast("list[Token]", tree.children)
+        if token.type == "NAME" and str(token) != "inf":
+            raise self.source.error(token, f"expected a number or inf as the end of a range; got {str(token)!r}")
+        value = math.inf if token.type == "NAME" else float(read_number(str(token)))
+        return -value if sign else value
+
+    def _bool(self, tree: Tree[Token]) -> None:
+        names, sizes, kind = cast("Any", tree.children)
+        for token in names.children:
+            name = self._checked_name(token, "bool")
+            self._declare(token, boolean(name, *self._sizes(sizes), input=_input(kind)))
+
+    def _mask(self, tree: Tree[Token]) -> None:
+        names, sizes = cast("Any", tree.children)
+        for token in names.children:
+            self._declare(token, mask(self._checked_name(token, "mask"), *self._sizes(sizes)))
+
+    def _class(self, tree: Tree[Token]) -> None:
+        names, classes, sizes, kind = cast("Any", tree.children)
+        if classes.data == "members":
+            labels: list[str] | None = [self._label(member.children[0]) for member in classes.children]
+            self._refuse_twice(classes)
+            count = len(classes.children)
+        else:
+            labels, count = None, self._whole(classes)
+        for token in names.children:
+            name, shape = self._checked_name(token, "class"), self._sizes(sizes)
+            self._declare(token, categorical(name, count, shape=shape, classes=labels, input=_input(kind)))
+
+    def _label(self, token: Token) -> str:
+        value = member_value(token)
+        return value if isinstance(value, str) else str(token)
+
+    def _refuse_twice(self, members: Tree[Token]) -> None:
+        seen: dict[Any, Token] = {}
+        for member in cast("list[Tree[Token]]", members.children):
+            token = cast("Token", member.children[0])
+            first = seen.setdefault(self._label(token), token)
+            if first is not token:
+                raise self.source.error(token, f"{self._label(token)!r} is listed twice (first in line {first.line})")
+
+    def _sizes(self, tree: Tree[Token] | None) -> tuple[Any, ...]:
+        return () if tree is None else tuple(self._size(cast("Tree[Token]", child)) for child in tree.children)
+
+    def _size(self, tree: Tree[Token]) -> Any:
+        token = cast("Token", tree.children[0])
+        if token.type == "NUMBER":
+            value: Any = read_number(str(token))
+        elif str(token) in self.names:
+            value = self.names[str(token)]
+        else:
+            raise self.unknown(token)
+        if isinstance(value, Axis) or ((as_int(value) or 0) > 0):
+            return value
+        what = str(token) if token.type == "NUMBER" else f"{str(token)!r}, which is {describe_value(value)}"
+        raise self.source.error(token, f"a size is a whole number of at least 1 or the name of an axis; got {what}")
+
+    def _whole(self, tree: Tree[Token]) -> int:
+        value = self._size(tree)
+        if isinstance(value, Axis):
+            raise self.source.error(tree, f"expected a whole number; {value.name!r} is an axis")
+        return int(value)
+
+    # Groups of classes
+
+    def _group(self, tree: Tree[Token]) -> None:
+        token, owner, members = cast("Any", tree.children)
+        self._refuse_twice(members)
+        known = [self._categorical(owner)] if owner is not None else self._categoricals()
+        found: dict[str | int, None] = {}
+        for member in members.children:
+            found.update(dict.fromkeys(self._group_members(member.children[0], known)))
+        self._checked_name(token, "group")
+        self._declare(token, Group(str(token), tuple(found)))
+
+    def _group_members(self, token: Token, known: list[Categorical]) -> tuple[str | int, ...]:
+        value = member_value(token)
+        nested = self.names.get(str(token)) if token.type == "NAME" else None
+        if isinstance(nested, Group):
+            if any(_has_class(symbol, value) for symbol in known):
+                raise self.source.error(token, ambiguous(token))
+            return nested.members
+        if any(_has_class(symbol, value) for symbol in known):
+            return (cast("str | int", value),)
+        if not known:
+            raise self.source.error(
+                token, "a group lists classes, but no class is declared above", "declare it first: class f: {...}"
+            )
+        labels = [label for symbol in known for label in symbol.classes or map(str, range(symbol.size))]
+        groups = [name for name, other in self.names.items() if isinstance(other, Group)]
+        reason = (
+            f"{str(value)!r} is no class of {' or '.join(symbol.name for symbol in known)}{suggest(str(value), labels + groups)}"
+        )
+        raise self.source.error(token, reason, f"classes: {listed(labels)}")
+
+    def _membership(self, tree: Tree[Token]) -> None:
+        token, owner, members = cast("Any", tree.children)
+        symbol = self._categorical(owner)
+        columns = [self._column(member.children[0], symbol) for member in members.children]
+        rows = [[float(place in column) for column in columns] for place in range(symbol.size)]
+        self._declare(token, constant(self._checked_name(token, "membership"), rows))
+
+    def _column(self, token: Token, symbol: Categorical) -> set[int]:
+        group = self.names.get(str(token))
+        if not isinstance(group, Group):
+            groups = [name for name, other in self.names.items() if isinstance(other, Group)]
+            reason = f"expected the name of a group; got {str(token)!r}{suggest(str(token), groups)}"
+            raise self.source.error(token, reason, f"groups: {listed(groups)}" if groups else "declare it first: group g = {...}")
+        foreign = [member for member in group if not _has_class(symbol, member)]
+        if foreign:
+            raise self.source.error(token, f"the group {group.name!r} has {foreign[0]!r}, which is no class of {symbol.name!r}")
+        return {symbol.class_index(member) for member in group}
+
+    def _categoricals(self) -> list[Categorical]:
+        return [value for value in self.names.values() if isinstance(value, Categorical)]
+
+    def _categorical(self, token: Token) -> Categorical:
+        if str(token) not in self.names:
+            raise self.unknown(token)
+        value = self.names[str(token)]
+        if not isinstance(value, Categorical):
+            raise self.source.error(token, f"expected the name of a class; {str(token)!r} is {describe_value(value)}")
+        return value
+
+    # Names for terms and formulas, and rules
+
+    def _constant(self, tree: Tree[Token]) -> None:
+        token, expression = cast("Any", tree.children)
+        value = self.read(expression)
+        if not isinstance(value, (int, float, list)):
+            remedy = "a constant is a number or a list of numbers; use let to name anything else"
+            raise self.source.error(expression, f"this is {describe_value(value)}", remedy)
+        self._declare(token, constant(self._checked_name(token, "constant"), value))
+
+    def _let(self, tree: Tree[Token]) -> None:
+        token, expression = cast("Any", tree.children)
+        value = self.read(expression)
+        if isinstance(value, ClassSet):
+            raise self.source.error(expression, "a set of classes is named by group", f"write: group {token} = {{...}}")
+        self._checked_name(token, "term or formula")
+        self._declare(token, value)
+
+    def _rule(self, tree: Tree[Token]) -> None:
+        token, expression = cast("Any", tree.children)
+        name = read_string(str(token)) if token.type == "STRING" else str(token)
+        if not name:
+            raise self.source.error(token, "a rule needs a name")
+        if name in self.rules:
+            raise self.source.error(token, f"the rule {name!r} stands in line {self.rule_lines[name]} already")
+        formula = self.read_formula(expression, f"in rule {name!r}")
+        if formula.shape:
+            raise self.source.error(
+                expression,
+                f"rule {name!r} still has axes {format_shape(formula.shape)}",
+                "say with .all() or .any() whether every entry must hold or at least one: (...).all()",
+            )
+        self.rules[name] = formula
+        self.rule_lines[name] = token.line or 1
+
+
+def _input(token: Token | None) -> str:
+    return "logits" if token is not None and str(token) == "logits" else "probs"
+
+
+def _has_class(symbol: Categorical, value: Any) -> bool:
+    if isinstance(value, str):
+        return symbol.classes is not None and value in symbol.classes
+    return isinstance(value, int) and 0 <= value < symbol.size

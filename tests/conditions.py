@@ -1,0 +1,28 @@
+"""Every test runs on one thread, from the same seed, with hypothesis examples that do not depend on the machine."""
+
+import hypothesis
+import pytest
+import torch
+
+torch.set_num_threads(1)
+hypothesis.settings.register_profile(
+    "dualogic",
+    deadline=None,
+    derandomize=True,
+    max_examples=100,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
+)
+hypothesis.settings.load_profile("dualogic")
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _needs_pysdd(request):
+    """Tests of any method are skipped for those that count models where pysdd is missing."""
+    given = request.node.callspec.params.values() if hasattr(request.node, "callspec") else ()
+    if any(isinstance(value, str) and value in ("semantic", "problog") for value in given):
+        pytest.importorskip("pysdd", reason="the methods 'semantic' and 'problog' count models with pysdd")
