@@ -7,6 +7,9 @@ what came instead, where (the symbol or the sub-formula), and what to do about i
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class DualogicError(Exception):
     """Base class of all errors raised by dualogic."""
@@ -82,3 +85,9 @@ class ParseError(DualogicError, ValueError):
     line: int = 1
     column: int = 1
     reason: str = ""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'f'?`` for the known names nearest to a word, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

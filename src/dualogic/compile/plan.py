@@ -47,6 +47,7 @@ class Plan:
         nodes = walk(*(formula for _, formula in rules))
         self.symbols = collect_symbols(nodes)
         self._lengths = required_lengths(nodes)
+        self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules}
         formulas = {name: to_nnf(formula, evidence, resting) for name, formula in rules}
         if mode == "probability":
             formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
@@ -87,7 +88,7 @@ class Plan:
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
         """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate, where)
+        return bind(self.symbols, self._lengths, tensors, validate, where, self._users)
 
     def constants(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
         """The plan's constants on a device; floating point ones in ``dtype``."""

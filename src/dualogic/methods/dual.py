@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
 from dualogic.kernels import fused
 from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
+from dualogic.loss.selection import wide
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
 from dualogic.methods.lean import advance_known, share_of, start_known
@@ -166,6 +168,8 @@ class DualProgram(DistributionalProgram):
         super().__init__(rules, method)
         self.width = self.plan.width
         self.loss_first = method.loss_first
+        self.shared = False
+        self._places = {name: position for position, name in enumerate(self.plan.names)}
         self.summed = method.rules == "sum"
         self.additive = not self.plan.masked
         self.rule = UPDATE_RULES[method.rule]
@@ -182,6 +186,20 @@ class DualProgram(DistributionalProgram):
         )
         self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow, lean)
         self.two_levels = find_two_levels(self.plan) if plain else None
+
+    def owners(self) -> tuple[int, ...]:
+        found: list[int] = []
+        for level in self.plan.levels:
+            lanes = [_path_key(path, self._places)[0] for path in level.paths]
+            inner = level.width // (level.operands * len(lanes))
+            found += [lane for lane in lanes for _ in range(inner)] * level.operands if level.width else []
+        return tuple(found)
+
+    def for_samples(self, count: int | None) -> DualProgram:
+        twin = copy.copy(super().for_samples(count))
+        assert isinstance(twin, DualProgram)
+        twin.shared = count is None
+        return twin
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
         """On a GPU, a training step of a rule of two levels in three kernels: losses and costs; ``None`` if it does not fit."""
@@ -217,8 +235,12 @@ class DualProgram(DistributionalProgram):
         if finite is None:
             new["known"] = advance_known(state["known"], noted.mean(0))
             return new
-        count = finite.sum()
-        mean = torch.where(finite.view(-1, 1, 1), noted, 0.0).sum(0) / count.clamp_min(1)
+        counted = wide(finite).unsqueeze(1)
+        if finite.dim() > 1:
+            rules = [_path_key(path, self._places)[0] for level in self.leaning if level.share is None for path in level.paths]
+            counted = counted.index_select(2, self.plan.positions(tuple(rules), noted.device))
+        count = counted.sum(0)
+        mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
         new["known"] = torch.where(count > 0, advance_known(state["known"], mean), state["known"])
         return new
 
@@ -303,8 +325,7 @@ class DualProgram(DistributionalProgram):
             else:
                 weights = self.rule.weights(columns.masked_fill(~mask, 0.0), mask)
             found.update(split_by_path(level, weights))
-        positions = {name: position for position, name in enumerate(self.plan.names)}
-        return dict(sorted(found.items(), key=lambda entry: _path_key(entry[0], positions)))
+        return dict(sorted(found.items(), key=lambda entry: _path_key(entry[0], self._places)))
 
 
 def split_by_path(level: Any, weights: Tensor) -> dict[str, Tensor]:
