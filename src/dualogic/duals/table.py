@@ -19,7 +19,7 @@ from dualogic.duals.memory import Memory, copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
 from dualogic.errors import SampleIndexError, StateError
 from dualogic.kernels import fused
-from dualogic.loss.selection import wide
+from dualogic.numerics import wide
 
 SHORT_BATCH = 512
 """Up to here Python finds duplicates sooner than five operations on a tensor do."""

@@ -7,10 +7,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-
-def wide(mask: Tensor) -> Tensor:
-    """A mask of samples ``(batch,)`` as ``(batch, 1)``; one of more is left alone."""
-    return mask if mask.dim() > 1 else mask.unsqueeze(1)
+from dualogic.numerics import wide
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,7 @@ from dualogic.compile.plan import Plan, compile_rules
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.formula.shape import as_int
+from dualogic.normalize.unlabelled import Unlabelled
 
 State = dict[str, Tensor]
 
@@ -124,7 +125,13 @@ class Method(abc.ABC):
         return repr(self)
 
 
-def compile_costs(rules: Mapping[str, Formula], class_cost: str, evidence: float | None = 0.0, resting: bool = False) -> Plan:
+def compile_costs(
+    rules: Mapping[str, Formula],
+    class_cost: str,
+    evidence: float | None = 0.0,
+    resting: bool = False,
+    unlabelled: Unlabelled = (),
+) -> Plan:
     """The plan of a method that works on costs."""
     check_choice("class_cost", class_cost, CLASS_COSTS)
-    return compile_rules(rules.items(), class_cost, evidence, resting)
+    return compile_rules(rules.items(), class_cost, evidence, resting, unlabelled)

@@ -20,10 +20,10 @@ from dualogic.errors import OptionError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
 from dualogic.kernels import fused
-from dualogic.loss.selection import wide
 from dualogic.losses import DELTA_RULES, half_normal_loss, half_normal_slope, truncated_normal_loss, truncated_normal_slope
 from dualogic.losses.delta import violations_delta
 from dualogic.methods.base import Method, Program, State, compile_costs
+from dualogic.numerics import wide
 
 RELEASED = "released"
 VIOLATIONS = "violations"
