@@ -16,8 +16,8 @@ from dualogic.errors import NonFiniteError
 from dualogic.kernels import fused
 from dualogic.loss.checks import Call, Parts
 from dualogic.loss.opaque import snapshot
-from dualogic.loss.selection import wide
 from dualogic.methods.base import State
+from dualogic.numerics import wide
 
 
 @dataclasses.dataclass(frozen=True)
