@@ -1,1 +1,6 @@
 """The conditions of every test; those of ``paper/`` have the same."""
+
+import conditions
+
+_seed = conditions._seed
+_needs_pysdd = conditions._needs_pysdd

@@ -56,7 +56,6 @@ SCENARIOS = {
     **{f"{name}-sharded": Scenario(METHODS[name], "sharded", steps=STEPS if name in LONG else 20) for name in METHODS},
     **{f"{name}-shared": Scenario(METHODS[name], None) for name in LONG},
     "host-replicated": Scenario("dual", options={"table": "host"}),
-    "amortised-replicated": Scenario("dual", None, options={"table": dl.Amortised(features=FEATURES, hidden=(5,))}),
     "ragged-replicated": Scenario("dual", rules=RAGGED),
     "ragged-sharded": Scenario("dual", "sharded", rules=RAGGED),
     "hard-replicated": Scenario("hard"),
@@ -71,9 +70,6 @@ SCENARIOS = {
     "part-replicated": Scenario("dual", part=True),
     "part-sharded": Scenario(METHODS["pd2"], "sharded", part=True),
     "part-shared": Scenario(METHODS["released"], None, part=True),
-    "part-amortised": Scenario(
-        "dual", None, options={"table": dl.Amortised(features=FEATURES, hidden=(5,)), "update": "manual"}, part=True
-    ),
     **{
         f"implications-{table}": Scenario(
             dl.methods.Dual(imply_step=0.3), None if table == "shared" else table, rules=IMPLICATIONS, part=part, steps=STEPS
@@ -130,8 +126,7 @@ def train(scenario: Scenario, logic: dl.LogicLoss, theta: torch.Tensor, steps: r
         batch = global_batch(step)
         part = part_of(batch, step, rank, size) if together else batch
         theta.grad = None
-        amortised = isinstance(scenario.options.get("table"), dl.Amortised)
-        index = part["features"] if amortised else part["index"] if logic.num_samples else None
+        index = part["index"] if logic.num_samples else None
         # A process that takes all of its part need not say so.
         where = part["where"] if scenario.part and not part["where"].all() else None
         loss = logic(index, where=where, **tensors_of(scenario, part, theta))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from dualogic import errors, methods
 from dualogic.diagnosis import Monitor, ShortcutReport, diagnose
-from dualogic.duals.amortised import Amortised
 from dualogic.duals.options import Mapped
 from dualogic.errors import ShortcutWarning
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Amortised",
     "And",
     "AtMost",
     "ExactlyOne",

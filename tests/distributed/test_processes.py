@@ -145,13 +145,6 @@ def test_a_model_with_rules_saved_by_two_and_loaded_by_three(worlds):
         assert torch.equal(found["model_checkpoints"]["delta"], saved["delta"])
 
 
-def test_a_network_in_place_of_a_table_is_saved_and_loaded(two):
-    for found in two:
-        saved, loaded = found["network_checkpoints"]["saved"], found["network_checkpoints"]["loaded"]
-        assert torch.equal(saved, two[0]["network_checkpoints"]["saved"])
-        assert torch.equal(loaded, saved)
-
-
 @pytest.mark.parametrize("size", [2, 3])
 def test_ids_get_the_same_rows_and_tables_grow_together(size, worlds):
     logic = dl.LogicLoss(RULES, 2, dtype=torch.float64)

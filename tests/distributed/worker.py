@@ -90,21 +90,6 @@ def model_checkpoints(rank: int, size: int, folder: Path) -> dict[str, Any]:
     return {"table": whole(model.logic), "delta": model.logic.delta}
 
 
-def network_checkpoints(rank: int, size: int, folder: Path) -> dict[str, Any]:
-    """A network in place of a table has a name for each parameter."""
-
-    def train_once(model: nn.Module, features: torch.Tensor) -> None:
-        model.logic(features, x=features[:, 0].requires_grad_(), y=features[:, 1]).backward()
-
-    models = [nn.ModuleDict({"logic": SCENARIOS["amortised-replicated"].make(together=True)}) for _ in range(2)]
-    train_once(models[0], torch.rand(3, FEATURES, generator=torch.Generator().manual_seed(rank), dtype=torch.float64))
-    dcp.save(get_model_state_dict(models[0]), checkpoint_id=folder / f"network-{size}")
-    state = get_model_state_dict(models[1])
-    dcp.load(state, checkpoint_id=folder / f"network-{size}")
-    set_model_state_dict(models[1], state)
-    return {"saved": whole(models[0]["logic"]), "loaded": whole(models[1]["logic"])}
-
-
 def plain_checkpoints(rank: int, size: int, folder: Path) -> dict[str, Any]:
     """A whole tensor loads into blocks, and blocks into a whole tensor, also without files."""
     scenario = SCENARIOS["mean-sharded"]
@@ -261,7 +246,7 @@ def growth(rank: int, size: int, folder: Path) -> dict[str, Any]:
 
 
 CHECKS = {
-    2: (scenarios, checkpoints, model_checkpoints, network_checkpoints, failures, evaluation, copies, wrappers, growth),
+    2: (scenarios, checkpoints, model_checkpoints, failures, evaluation, copies, wrappers, growth),
     3: (scenarios, checkpoints, model_checkpoints, plain_checkpoints, failures, copies, empty_blocks, growth),
 }
 

@@ -157,7 +157,6 @@ def test_a_bad_index_is_refused_in_prefetch_and_forward():
         ({"table": 3}, "table must be one of"),
         ({"table": "host"}, "table='host' keeps a row for each training sample; give num_samples"),
         ({"table": dl.Mapped()}, "keeps a row for each training sample"),
-        ({"table": dl.Amortised(4), "num_samples": 8}, "leave num_samples out"),
     ],
 )
 def test_bad_places_are_refused(options, message):

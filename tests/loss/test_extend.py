@@ -103,5 +103,3 @@ def test_what_cannot_grow():
         logic.extend(None)
     with pytest.raises(dl.errors.StateError, match="one row serves all samples"):
         dl.LogicLoss(RULE).extend(8)
-    with pytest.raises(dl.errors.StateError, match="a network says the dual variables of any sample"):
-        dl.LogicLoss(RULE, table=dl.Amortised(3)).extend(8)

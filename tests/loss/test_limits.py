@@ -85,18 +85,6 @@ def test_a_cost_that_had_no_weight_before_the_step_is_seen_after_it(update):
     assert_sound(logic, before)
 
 
-@pytest.mark.parametrize("scale", [1e20, 1e30, 3e38])
-def test_a_network_of_duals_survives_features_of_any_size(scale):
-    logic = dl.LogicLoss(ONE_LEVEL, table=dl.Amortised(2))
-    tensors = {"x": torch.tensor([2.0, 1.0], requires_grad=True), "y": torch.tensor([1.0, 3.0])}
-    for _ in range(4):
-        try:
-            logic(torch.tensor([[scale, -scale], [0.5, 1.0]]), **tensors)
-        except REFUSED as error:
-            assert "the network of its dual variables makes of the sample's features" in str(error)  # noqa: PT017
-    assert all(torch.isfinite(value).all() for value in logic._table.changing())
-
-
 # ---------------------------------------------------------------------- what is behind a cost that comes from no atom
 
 
@@ -126,11 +114,3 @@ def test_a_row_that_is_not_finite_is_named(samples):
     logic._table.values[-1] = torch.nan
     with pytest.raises(REFUSED, match=r"because the (sample's )?row .* is not finite; load a checkpoint .* logic.reset_\(\)"):
         logic(None if samples is None else torch.tensor([2]), x=torch.tensor([2.0], requires_grad=True), y=torch.tensor([1.0]))
-
-
-def test_features_past_what_the_network_holds_are_named():
-    logic = dl.LogicLoss(ONE_LEVEL, table=dl.Amortised(2))
-    features = torch.full((2, 2), 3e38)
-    features[1] = 0.5
-    with pytest.raises(REFUSED, match=r"position 0, because the network .* standardise the features"):
-        logic(features, x=torch.tensor([2.0, 1.0], requires_grad=True), y=torch.tensor([1.0, 3.0]))

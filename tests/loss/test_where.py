@@ -27,7 +27,7 @@ METHODS = {
     "ste": "ste",
     "dl2": "dl2",
 }
-TABLES = ("device", "host", "mapped", None, dl.Amortised(3, hidden=(4,)))
+TABLES = ("device", "host", "mapped", None)
 
 
 def make(method="dual", table="device", rules=RULES, **options):
@@ -52,7 +52,7 @@ def batch(step, size=6):
 def call(logic, given, rows=None, where=None, poison=False):
     """The loss and the gradients of one call, on the rows given; with ``poison``, the others hold NaN and a bad index."""
     tensors = given["ragged"] if logic.rules is RAGGED or "ragged" in logic.rules else given["tensors"]
-    index = given["features"] if logic.num_samples is None and not logic._table.shared else given["index"]
+    index = given["index"]
     rows = torch.arange(len(given["index"])) if rows is None else rows
     tensors = {name: value[rows].clone() for name, value in tensors.items()}
     index = index[rows].clone()
@@ -210,7 +210,7 @@ def test_a_wrong_mask_is_refused(where, message):
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile's own doing
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # dynamo looks at it
-@pytest.mark.parametrize("table", ["device", None, dl.Amortised(3, hidden=(4,))], ids=str)
+@pytest.mark.parametrize("table", ["device", None], ids=str)
 def test_compiled_it_is_one_graph_and_the_same(table):
     torch._dynamo.reset()
     plain, other = make(table=table), make(table=table)
@@ -218,7 +218,7 @@ def test_compiled_it_is_one_graph_and_the_same(table):
     for step in range(4):
         given = batch(step)
         where = given["where"] if step != 2 else torch.zeros(6, dtype=torch.bool)
-        index = given["features"] if table is not None and not isinstance(table, str) else given["index"]
+        index = given["index"]
         tensors = {name: value.clone() for name, value in given["tensors"].items()}
         for value in tensors.values():
             value[~where] = torch.nan

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dualogic.duals.amortised import Amortised, AmortisedTable
 from dualogic.duals.options import Mapped
 from dualogic.duals.table import DualTable, SharedRow
 from dualogic.errors import OptionError
@@ -29,9 +28,9 @@ def make_table(
     """The table that holds the dual variables.
 
     Args:
-        choice: ``"device"``, ``"host"``, ``"mapped"``, ``"sharded"`` (over the processes of a group), a
-            :class:`~dualogic.duals.options.Mapped` or an :class:`~dualogic.duals.amortised.Amortised`.
-        samples: the number of training samples; ``None`` for one row that serves all, or for a network.
+        choice: ``"device"``, ``"host"``, ``"mapped"``, ``"sharded"`` (over the processes of a group), or a
+            :class:`~dualogic.duals.options.Mapped`.
+        samples: the number of training samples; ``None`` for one row that serves all.
         width: dual variables per sample.
         dtype: of the storage.
         peers: the processes that train together, if there are several.
@@ -42,13 +41,9 @@ def make_table(
         >>> make_table("host", 3, 2, torch.float32).values.shape
         torch.Size([3, 2])
     """
-    if isinstance(choice, Amortised):
-        if samples is not None:
-            raise OptionError(f"table={choice!r} keeps nothing per sample; leave num_samples out (got {samples})")
-        return AmortisedTable(width, dtype, choice)
     if not isinstance(choice, Mapped) and choice not in PLACES:
         names = ", ".join(map(repr, PLACES))
-        raise OptionError(f"table must be one of {names}, dl.Mapped(...) or dl.Amortised(...); got {choice!r}")
+        raise OptionError(f"table must be one of {names}, or dl.Mapped(...); got {choice!r}")
     if samples is None:
         if choice != "device":
             raise OptionError(f"table={choice!r} keeps a row for each training sample; give num_samples, or leave table out")

@@ -72,11 +72,6 @@ class Guard:
         if not bool(flags.any()):
             return
         self.flags.zero_()
-        if flags[0] and self.samples is None:
-            raise SampleIndexError(
-                "a recent batch had features that are not finite, or so large that the network made something of them that is "
-                "not; those samples did not move it"
-            )
         if flags[0]:
             raise SampleIndexError(
                 f"a recent batch had a sample index outside of 0 to {(self.samples or 1) - 1} (num_samples={self.samples}); the "

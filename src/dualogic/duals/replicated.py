@@ -31,7 +31,7 @@ def advance_together(
     Args:
         table: of any storage; equal in all processes.
         peers: the processes, which agreed on ``counts`` at the start of the step.
-        index: of this process's part, ``(part,)``, or its features; ``None`` for a shared row.
+        index: of this process's part, ``(part,)``; ``None`` for a shared row.
         rows: as fetched for this part.
         moves: of this part, ``(part, width)``.
         apply: makes new rows, row by row.

@@ -127,7 +127,7 @@ class LogicCallback(Callback):
             self._writer = Events(Path(self.events), first=trainer.global_step)
         for prefix, logic in self._losses.items():
             deltas = {f"{prefix}/delta/{name}": float(value) for name, value in zip(logic.rules, logic.delta)}
-            # One process has not all rows of a sharded table; with features there are no rows.
+            # One process has not all rows of a sharded table.
             self._writer.write(trainer.global_step, {**scalars, **deltas}, logic if logic.listable else None)
 
 

@@ -24,7 +24,7 @@ class ReadableModule(CheckedModule):
 
     @property
     def listable(self) -> bool:
-        """Whether this process alone can list the weights of all samples; not so for sharded tables and for networks."""
+        """Whether this process alone can list the weights of all samples; not so for sharded tables."""
         return not self._table.collective and (self._table.shared or self.num_samples is not None)
 
     @property

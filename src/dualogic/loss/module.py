@@ -51,8 +51,8 @@ class LogicLoss(SteppingModule, ReadableModule):
             for the default group. See below.
         table: where they are held: ``"device"``; ``"host"``, in host memory, of which a batch's rows visit the device;
             ``"mapped"`` or ``dl.Mapped(path)``, in a file; ``"sharded"``, spread over the processes of ``process_group`` (all
-            others are then held by each process, and a file by one); or ``dl.Amortised(features=...)``, a network that takes
-            features for an index. A table takes ``num_samples * width * dtype.itemsize`` bytes, which ``repr`` shows.
+            others are then held by each process, and a file by one). A table takes
+            ``num_samples * width * dtype.itemsize`` bytes, which ``repr`` shows.
 
     With a ``process_group``, the duals, ``delta`` and the loss are those of one process that sees the parts of all processes as
     one batch; parts may differ in size and may be empty. All processes call ``forward`` together while in training mode with
