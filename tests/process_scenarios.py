@@ -30,7 +30,7 @@ class Scenario:
     rules: Any = None
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     steps: int = 20
-    part: bool = False  # rules on part of each batch
+    part: bool | str = False  # rules on part of each batch; for "each", the first rule alone
 
     def make(self, together: bool, **changed: Any) -> dl.LogicLoss:
         options = {"dtype": torch.float64, **self.options, **changed}
@@ -76,6 +76,7 @@ SCENARIOS = {
         )
         for table, part in (("device", False), ("sharded", True), ("shared", True))
     },
+    **{f"each-{table}": Scenario("dual", table, part="each") for table in ("device", "sharded", None)},
     "part-ragged": Scenario("dual", "sharded", rules=RAGGED, options={"reduction": "sum"}, part=True),
 }
 
@@ -129,6 +130,7 @@ def train(scenario: Scenario, logic: dl.LogicLoss, theta: torch.Tensor, steps: r
         index = part["index"] if logic.num_samples else None
         # A process that takes all of its part need not say so.
         where = part["where"] if scenario.part and not part["where"].all() else None
+        where = {next(iter(logic.rules)): where} if scenario.part == "each" and where is not None else where
         loss = logic(index, where=where, **tensors_of(scenario, part, theta))
         total = loss.sum() * (size if loss.dim() else 1)
         total.backward()

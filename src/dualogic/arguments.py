@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SymbolError
+from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SymbolError, suggest
 from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.shape import as_int, format_shape
 
@@ -95,7 +95,8 @@ def check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
     if isinstance(weight, Mapping):
         unknown = [name for name in weight if name not in rules]
         if unknown:
-            raise SymbolError(f"weight names the rule {unknown[0]!r}, but the rules are {', '.join(map(repr, rules))}")
+            known = ", ".join(map(repr, rules))
+            raise SymbolError(f"weight names the rule {unknown[0]!r}, but the rules are {known}{suggest(str(unknown[0]), rules)}")
         weights = {name: as_number(weight.get(name, 1.0), f"the weight of rule {name!r}") for name in rules}
     else:
         weights = dict.fromkeys(rules, as_number(weight, "weight, unless it maps rule names to numbers,"))

@@ -7,7 +7,9 @@ what came instead, where (the symbol or the sub-formula), and what to do about i
 
 from __future__ import annotations
 
+import difflib
 import warnings
+from collections.abc import Iterable
 
 
 class DualogicError(Exception):
@@ -107,3 +109,9 @@ def deprecated(what: str, *, instead: str, since: str, until: str) -> None:
     # FutureWarning, because Python hides a DeprecationWarning from all but the script that is run.
     text = f"{what} is deprecated since dualogic {since} and will be gone in {until}; write {instead} instead"
     warnings.warn(text, FutureWarning, stacklevel=3)
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'f'?`` for the known names nearest to a word, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

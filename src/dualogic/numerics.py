@@ -12,6 +12,11 @@ SQRT_HALF = math.sqrt(0.5)
 INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 
+def wide(mask: Tensor) -> Tensor:
+    """A mask of samples ``(batch,)`` as ``(batch, 1)``; one of more is left alone."""
+    return mask if mask.dim() > 1 else mask.unsqueeze(1)
+
+
 def negative_log(probability: Tensor) -> Tensor:
     """``-log p``, finite at 0 and never negative.
 

@@ -161,6 +161,7 @@ def test_an_antecedent_that_is_unlearned_is_named_with_how_much_of_it_is_evidenc
             assert f"; {expected} of the antecedent is taken for evidence" in each.message
             assert "dl.evidence(a) >> b" in each.advice
             assert "Dual(evidence=True)" in each.advice
+            assert "Dual(unlabelled={'f': [6]})" in each.advice
 
 
 def test_with_labels_a_lost_antecedent_is_named_whoever_lost_it_and_a_rightly_false_one_never():

@@ -94,7 +94,7 @@ def test_only_unmarked_implications_are_found_out():
     assert "known" not in loss_of(rule=(a | b)).state_dict()
     assert "known" not in loss_of(dl.methods.Dual(evidence=True)).state_dict()
     both = loss_of(rule=(dl.evidence(a) >> b) & (a >> c) & dl.Implies(b, c, evidence=0.5))
-    assert both.state_dict()["known"].shape == (5, 1)
+    assert both.state_dict()["known"].shape == (6, 1)
 
 
 # ---------------------------------------------------------------------- said
@@ -240,9 +240,9 @@ def test_entries_of_an_axis_count_as_samples_do_and_padding_does_not(method):
 
 def test_a_batch_that_tells_nothing_changes_nothing():
     known = start_known(1, torch.float64)
-    told = advance_known(known, torch.tensor([[0.5], [0.1], [0.5], [0.1]], dtype=torch.float64))
+    told = advance_known(known, torch.tensor([[0.5], [0.1], [0.5], [0.1]], dtype=torch.float64), 16)
     assert told[4] > 0
-    assert torch.equal(advance_known(known, torch.zeros(4, 1, dtype=torch.float64)), known)
+    assert torch.equal(advance_known(known, torch.zeros(4, 1, dtype=torch.float64), 16), known)
 
 
 @pytest.mark.slow

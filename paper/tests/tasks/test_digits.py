@@ -1,9 +1,12 @@
 """Digits: what is labelled, what the losses see, and on which images the rule is measured."""
 
+import dataclasses
+
 import pytest
 import torch
 from torch.nn import functional
 
+import dualogic as dl
 from dualogic.demo.data import SIX
 from dualogic_paper.runner import Config, Machine
 from dualogic_paper.runner.train import Loop
@@ -95,3 +98,24 @@ def test_the_rule_is_measured_on_sixes_alone(made):
     assert found == {"accuracy": 62.5, "q": 75.0, "not_p": 50.0, "satisfied": 75.0, "false_six": 50.0}
     assert {key: both[key] for key in found} == found
     assert both["usps_accuracy"] == both["usps_q"] == 75.0
+
+
+def test_the_method_is_told_which_digit_has_no_labels(made):
+    task, problem, _ = made
+    method = Config(task, "dual").arm.method
+    assert method.unlabelled == {"f": (SIX,)}
+    assert Config(task, "dual", {"unlabelled": {}}).arm.method == dl.methods.Dual()
+    logic = dl.LogicLoss(dict(problem.rules), len(problem.unlabelled), method)
+    assert "known" not in logic.state_dict()
+
+
+def test_exchanged_digits_are_the_same_images_under_each_others_name(made):
+    task, problem, folder = made
+    other = dataclasses.replace(task, exchanged=True).make_problem(0, folder, DEVICE)
+    for prefix in ("", "usps_"):
+        (images, labels), (same, renamed) = problem.parts["test"][prefix], other.parts["test"][prefix]
+        assert torch.equal(images, same)
+        assert torch.equal(renamed == SIX, labels == 9)
+        assert torch.equal(renamed == 9, labels == SIX)
+        assert torch.equal(renamed[(labels != 9) & (labels != SIX)], labels[(labels != 9) & (labels != SIX)])
+    assert not (other.labels[other.labelled] == SIX).any()

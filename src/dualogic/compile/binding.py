@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dualogic.errors import BindingError, SymbolError
+from dualogic.errors import BindingError, SymbolError, suggest
 from dualogic.formula.atom import Boolean, BooleanIndex
 from dualogic.formula.inspect import describe
 from dualogic.formula.node import Node
@@ -35,6 +35,7 @@ class Bound:
         device: where everything lives.
         selected: which samples the rules are about, ``(batch,)``; ``None`` for all. The others' tensors hold copies of a
             selected sample, through which no gradient flows.
+        ruled: the same for each rule, ``(batch, rules)``; ``None`` if they do not differ.
         dropped: how many samples were left out because none of them was selected.
     """
 
@@ -43,12 +44,13 @@ class Bound:
     dtype: torch.dtype
     device: torch.device
     selected: Tensor | None = None
+    ruled: Tensor | None = None
     dropped: int = 0
 
     def emptied(self) -> Bound:
         """A batch of no samples, which the tensors still have a gradient from."""
         empty = {name: tensor[:0] for name, tensor in self.tensors.items()}
-        return dataclasses.replace(self, tensors=empty, batch=0, selected=None, dropped=self.batch)
+        return dataclasses.replace(self, tensors=empty, batch=0, selected=None, ruled=None, dropped=self.batch)
 
 
 def bind(
@@ -57,6 +59,7 @@ def bind(
     tensors: Mapping[str, Any],
     validate: bool | None,
     where: Any = None,
+    users: Mapping[str, Collection[str]] | None = None,
 ) -> Bound:
     """Check ``tensors`` against the declarations of ``symbols`` and bring them to one dtype.
 
@@ -66,7 +69,8 @@ def bind(
         tensors: what the caller gave.
         validate: also look at the values (which waits for the device): NaN, and probabilities that are none; ``None``
             does so on a CPU only.
-        where: which samples to look at, ``(batch,)`` bool; ``None`` for all.
+        where: which samples to look at, ``(batch,)`` bool; ``None`` for all. Or a mapping from rules to what they look at.
+        users: the names of the rules, with those of their symbols.
     """
     if symbols.keys() != tensors.keys():
         _refuse_names(symbols, tensors)
@@ -114,10 +118,9 @@ def bind(
         raise BindingError(f"{device[1]!r} is on the meta device and has no values, so there is no cost to compute")
     if validate is None:
         validate = device[0].type == "cpu"
-    selected = None if where is None else as_selection(where, batch[0], device[0])
-    if selected is not None:
-        given = fill_unselected(given, selected)
-        validate = validate and bool(selected.any())
+    selected, ruled, masks = select(where, symbols, users or {}, batch[0], device[0])
+    if masks:
+        given = fill_unselected(given, masks)
     for name, symbol in symbols.items():
         tensor = given[name]
         if isinstance(symbol, Mask):
@@ -125,37 +128,70 @@ def bind(
             continue
         if tensor.dtype is not dtype:
             given[name] = tensor = tensor.to(dtype)
-        if validate:
+        if validate and (selected is None or bool(masks[name].any())):
             _check_values(name, symbol, tensor)
-    return Bound(given, batch[0], dtype, device[0], selected)
+    return Bound(given, batch[0], dtype, device[0], selected, ruled)
 
 
-def as_selection(where: Any, batch: int, device: torch.device) -> Tensor:
+def as_selection(where: Any, batch: int, device: torch.device, what: str = "where") -> Tensor:
     """What a user gave as ``where=``, as ``(batch,)`` bool on a device."""
     try:
         found = torch.as_tensor(where, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise BindingError(f"where must be a bool tensor of shape ({batch},); got {type(where).__name__}") from error
+        raise BindingError(f"{what} must be a bool tensor of shape ({batch},); got {type(where).__name__}") from error
     if found.dtype is not torch.bool:
-        raise BindingError(f"where must be a bool tensor, as from a comparison: where=label < 0; got {found.dtype}")
+        raise BindingError(f"{what} must be a bool tensor, as from a comparison: where=label < 0; got {found.dtype}")
     if found.shape != (batch,):
-        raise BindingError(f"where must have shape ({batch},), one entry per sample of the batch; got {tuple(found.shape)}")
+        raise BindingError(f"{what} must have shape ({batch},), one entry per sample of the batch; got {tuple(found.shape)}")
     return found
 
 
-def fill_unselected(tensors: Mapping[str, Tensor], selected: Tensor) -> dict[str, Tensor]:
+def select(
+    where: Any, symbols: Iterable[str], users: Mapping[str, Collection[str]], batch: int, device: torch.device
+) -> tuple[Tensor | None, Tensor | None, dict[str, Tensor]]:
+    """Which samples the rules are about, the same for each rule if they differ, and what of each symbol counts for any."""
+    if where is None:
+        return None, None, {}
+    if not isinstance(where, Mapping):
+        selected = as_selection(where, batch, device)
+        return selected, None, dict.fromkeys(symbols, selected)
+    ruled = select_for_rules(where, tuple(users), batch, device)
+    masks = {}
+    for name in symbols:
+        masks[name] = torch.stack([ruled[:, number] for number, used in enumerate(users.values()) if name in used]).any(0)
+    return ruled.any(1), ruled, masks
+
+
+def select_for_rules(where: Mapping[str, Any], rules: tuple[str, ...], batch: int, device: torch.device) -> Tensor:
+    """Which samples each rule is about, ``(batch, rules)``; all, for a rule that is not named, and none for ``False``."""
+    for name in where:
+        if name not in rules:
+            known = ", ".join(map(repr, rules))
+            raise SymbolError(f"where names the rule {name!r}, but the rules are {known}{suggest(str(name), rules)}")
+    masks = []
+    for name in rules:
+        mask = where.get(name)
+        if mask is None or isinstance(mask, bool):
+            masks.append(torch.full((batch,), mask is not False, device=device))
+        else:
+            masks.append(as_selection(mask, batch, device, f"where[{name!r}]"))
+    return torch.stack(masks, 1)
+
+
+def fill_unselected(tensors: Mapping[str, Tensor], masks: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors whose samples that are not selected are copies of the first that is (or of the first, if none is).
 
     Whatever stood there, NaN included, reaches no cost, and their gradient is exactly 0. A copy is as harmless as what it is a
     copy of, which no fixed number would be for every rule.
     """
-    if not selected.shape[0]:
+    if not all(len(tensor) for tensor in tensors.values()):
         return dict(tensors)
-    first = selected.to(torch.int8).argmax(0, keepdim=True)
-    return {
-        name: torch.where(selected.view(-1, *(1,) * (tensor.dim() - 1)), tensor, tensor.detach().index_select(0, first))
-        for name, tensor in tensors.items()
-    }
+    firsts = {id(mask): mask.to(torch.int8).argmax(0, keepdim=True) for mask in masks.values()}
+    found = {}
+    for name, tensor in tensors.items():
+        mask, first = masks[name], firsts[id(masks[name])]
+        found[name] = torch.where(mask.view(-1, *(1,) * (tensor.dim() - 1)), tensor, tensor.detach().index_select(0, first))
+    return found
 
 
 def required_lengths(nodes: Iterable[Node]) -> dict[str, Required]:

@@ -24,6 +24,7 @@ from dualogic.formula.inspect import SYMBOLS, collect_symbols
 from dualogic.formula.node import Node, children, walk
 from dualogic.normalize.class_sets import unfold_class_sets
 from dualogic.normalize.nnf import to_nnf
+from dualogic.normalize.unlabelled import Unlabelled
 
 MODES = ("probability", "log", "truth", "degree")
 
@@ -38,7 +39,14 @@ class Plan:
         width: how many dual variables one sample has.
     """
 
-    def __init__(self, rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float | None, resting: bool) -> None:
+    def __init__(
+        self,
+        rules: tuple[tuple[str, Formula], ...],
+        mode: str,
+        evidence: float | None,
+        resting: bool,
+        unlabelled: Unlabelled = (),
+    ) -> None:
         if mode not in MODES:
             raise OptionError(f"class_cost must be 'probability' or 'log'; got {mode!r}")
         self.mode = mode
@@ -47,7 +55,8 @@ class Plan:
         nodes = walk(*(formula for _, formula in rules))
         self.symbols = collect_symbols(nodes)
         self._lengths = required_lengths(nodes)
-        formulas = {name: to_nnf(formula, evidence, resting) for name, formula in rules}
+        self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules}
+        formulas = {name: to_nnf(formula, evidence, resting, unlabelled) for name, formula in rules}
         if mode == "probability":
             formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
         self._formulas = formulas
@@ -87,7 +96,7 @@ class Plan:
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
         """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate, where)
+        return bind(self.symbols, self._lengths, tensors, validate, where, self._users)
 
     def constants(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
         """The plan's constants on a device; floating point ones in ``dtype``."""
@@ -191,7 +200,13 @@ def describe_cost(names: tuple[str, ...], costs: Tensor, limit: float) -> tuple[
     return sample, rule, f"the cost of rule {names[rule]!r} is {cost}{most} for the sample at position {sample}"
 
 
-def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str, evidence: float | None = 0.0, resting: bool = False) -> Plan:
+def compile_rules(
+    rules: Iterable[tuple[str, Formula]],
+    mode: str,
+    evidence: float | None = 0.0,
+    resting: bool = False,
+    unlabelled: Unlabelled = (),
+) -> Plan:
     """The plan for named rules; plans are cached.
 
     Args:
@@ -199,11 +214,14 @@ def compile_rules(rules: Iterable[tuple[str, Formula]], mode: str, evidence: flo
         mode: ``"probability"``, ``"log"``, ``"truth"`` or ``"degree"``; see :class:`~dualogic.compile.build.Builder`.
         evidence: the share of evidence of antecedents that are not marked; see :func:`~dualogic.normalize.nnf.to_nnf`.
         resting: whether implications rest; likewise.
+        unlabelled: what no label shows; likewise.
     """
-    return _compile(tuple(rules), mode, evidence, resting)
+    return _compile(tuple(rules), mode, evidence, resting, unlabelled)
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float | None, resting: bool) -> Plan:
+def _compile(
+    rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float | None, resting: bool, unlabelled: Unlabelled
+) -> Plan:
     with outside_inference(), torch.device("cpu"):
-        return Plan(rules, mode, evidence, resting)
+        return Plan(rules, mode, evidence, resting, unlabelled)

@@ -128,12 +128,12 @@ class Monitor:
         """Tell the task's own loss, which is read at the next look only; with it, a ``delta`` at its floor can be judged."""
         self._task = loss.detach()
 
-    def look(self, index: Any = None, *, where: Tensor | None = None, **tensors: Tensor) -> None:
+    def look(self, index: Any = None, *, where: Tensor | Mapping[str, Tensor] | None = None, **tensors: Tensor) -> None:
         """Look at a batch now: for loops that are compiled or captured as a graph.
 
         Args:
             index: as for the loss.
-            where: as for the loss.
+            where: as for the loss. With a mask for each rule, only samples that all rules are about are looked at.
             tensors: as for the loss. If some require a gradient, the others are taken to be given and not taught.
         """
         missing = [name for name in self._plan.symbols if name not in tensors]
@@ -147,25 +147,27 @@ class Monitor:
     def _see(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
         """After each call of the loss."""
         logic = self.logic
-        if not (logic.training and torch.is_grad_enabled()) or logic._run.frozen:
+        if not logic.updating:
             return
         self._calls += 1
         if self._travelling and self._travelling[0].arrived():
             self._judge(self._travelling.popleft().arrive())
         if (self._calls - 1) % self.every:
             return
-        if logic._table.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        if logic.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
             return
         index = args[0] if args else options.get("index")
         self._take(index, options.get("where"), {name: options[name] for name in self._plan.symbols})
 
-    def _take(self, index: Any, where: Tensor | None, tensors: Mapping[str, Any]) -> None:
+    def _take(self, index: Any, where: Tensor | Mapping[str, Tensor] | None, tensors: Mapping[str, Any]) -> None:
         tensors = {name: torch.as_tensor(tensors[name]) for name in self._plan.symbols}
         taught = frozenset(name for name, tensor in tensors.items() if tensor.requires_grad)
         taught = taught or frozenset(name for name, tensor in tensors.items() if tensor.is_floating_point())
         with torch.no_grad():
-            if where is not None:
-                chosen = torch.as_tensor(where, device=next(iter(tensors.values())).device).bool()
+            if where is not None and len(where):
+                masks = list(where.values()) if isinstance(where, Mapping) else [where]
+                device = next(iter(tensors.values())).device
+                chosen = torch.stack([torch.as_tensor(mask, device=device).bool() for mask in masks]).all(0)
                 tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
                 index = None if index is None else torch.as_tensor(index, device=chosen.device)[chosen]
             bound = self._plan.bind({name: tensor.detach() for name, tensor in tensors.items()}, False)
@@ -178,38 +180,27 @@ class Monitor:
 
     def _measure(self, index: Any, bound: Bound, taught: frozenset[str]) -> tuple[Sums, Sums]:
         logic, diagnosis = self.logic, self._diagnosis
-        rows = self._fetch(index, bound)
-        weights = {} if rows is None or not logic._program.width else logic._program.weights(rows)
+        view = logic.view(index)
         truths = {}
         if self._labels and index is not None:
             chosen = torch.as_tensor(index, device="cpu")
             truths = check_truths({name: values[chosen] for name, values in self._labels.items()}, self._plan.symbols, bound)
         diagnosis.reset()
         diagnosis._tally = Tally(waiting=False)
-        masks = diagnosis._count(bound, None, None, truths, weights)
+        masks = diagnosis._count(bound, None, None, truths, view.weights)
         sums = dict(diagnosis._tally.total)
         count = len(self._parts)
         numbers = [number % count for number in range(self._turn, self._turn + min(MOST_RULES, count))]
         self._turn = (self._turn + len(numbers)) % count
         places = {path: diagnosis._places[path] for path, part in diagnosis._outline.items() if part.consequent is not None}
         elsewhere = {path: masks[level][:, lane] for path, (level, lane) in places.items() if level in masks}
-        sums.update(measure_pull(logic, self._plan, self._parts, numbers, bound, rows, taught, elsewhere))
+        sums.update(measure_pull(view, self._plan, self._parts, numbers, bound, taught, elsewhere))
         if self._task is not None:
             sums["task"] = torch.stack([torch.ones_like(self._task), self._task]).double()
             self._task = None
-        state = logic._state
         batch = torch.full((), bound.batch, dtype=torch.float64, device=bound.device)
-        shares: Sums = {("evidence", path): share.double() for path, share in logic._program.evidence(state).items()}
-        return sums, {**shares, "delta": state["delta"].double(), "steps": state["steps"].double(), "batch": batch}
-
-    def _fetch(self, index: Any, bound: Bound) -> Tensor | None:
-        """The stored dual variables of a batch; ``None`` if they cannot be had by this process alone."""
-        logic = self.logic
-        if logic._table.collective:
-            return None
-        at_once = bound.device.type == "cpu"
-        index = logic._check_index(index, bound.batch, at_once)
-        return logic._fetch(index, at_once)[0]
+        shares: Sums = {("evidence", path): share.double() for path, share in view.evidence.items()}
+        return sums, {**shares, **{name: view.state[name].double() for name in ("delta", "steps")}, "batch": batch}
 
     def _check_labels(self, labels: Mapping[str, Any] | None) -> dict[str, Tensor]:
         if not labels:

@@ -9,20 +9,18 @@ import torch
 from torch import Tensor
 
 from dualogic.compile.binding import Bound
-from dualogic.compile.evaluate import autocast_off
 from dualogic.compile.plan import Plan
 from dualogic.diagnosis.observation import Observed, observe_costs
 from dualogic.diagnosis.outline import CHOICES, Connective
-from dualogic.loss import LogicLoss
+from dualogic.loss import View
 
 
 def measure_pull(
-    logic: LogicLoss,
+    view: View,
     plan: Plan,
     parts: Mapping[str, Sequence[Connective]],
     numbers: Iterable[int],
     bound: Bound,
-    rows: Tensor | None,
     taught: frozenset[str],
     elsewhere: Mapping[str, Tensor],
 ) -> dict[Hashable, Tensor]:
@@ -33,12 +31,11 @@ def measure_pull(
     not computed again.
 
     Args:
-        logic: the loss.
+        view: the loss's stored dual variables of the batch; one without them leaves gradients out.
         plan: its rules in mode ``"log"``, so that a class that is far from true can still be pulled.
         parts: the outline of each rule.
         numbers: the positions of the rules whose gradient is taken.
         bound: what forward saw, detached.
-        rows: the stored dual variables of the batch; ``None`` leaves gradients out.
         taught: names of the tensors that require a gradient.
         elsewhere: for each implication, where no rule asks for its consequent, ``(batch, units)``.
 
@@ -63,10 +60,9 @@ def measure_pull(
         sums: dict[Hashable, Tensor] = {
             ("nearest", part.path): _count_nearest(*operands[part.path]) for part in choices if part.kind == "or"
         }
-        if rows is None:
+        if view.rows is None:
             return sums
-        with autocast_off(bound.device):
-            losses, _ = logic._program.losses(rows, logic._state, logic._program.evaluate(bound))
+        losses = view.losses(**leaves)
         wrt = [leaves[name] for name in sorted(taught)]
         for number in numbers:
             name = plan.names[number]

@@ -68,7 +68,8 @@ HALF = 0.5
 
 EVIDENCE = (
     "mark the antecedent as evidence, which the rule reads and does not teach: dl.evidence(a) >> b, dl.Implies(a, b, "
-    "evidence=True), or `b given a` in a rule file"
+    "evidence=True), or `b given a` in a rule file; if no label shows what the consequent asks for, say so to the method: "
+    "Dual(unlabelled={'f': [6]})"
 )
 REMEDIES = {
     WORSE: "a smaller weight=, another method=, or none of these rules; rules that contradict each other are found by dl.lint",

@@ -1,4 +1,4 @@
-"""From ``LogicLoss(table=...)`` to a table."""
+"""From the arguments ``table=`` and ``process_group=`` of ``LogicLoss`` to a table and to processes."""
 
 from __future__ import annotations
 
@@ -67,3 +67,13 @@ def make_table(
 
             return ShardedTable(samples, width, dtype, peers)
     return DualTable(samples, width, dtype)
+
+
+def find_peers(group: Any) -> Peers | None:
+    """The processes that train together, if there are several."""
+    # One process needs none of this, and importing it loads a compiler that may never be used.
+    if group is None:
+        return None
+    from dualogic.duals.collective import make_peers
+
+    return make_peers(group)

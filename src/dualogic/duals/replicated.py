@@ -41,9 +41,9 @@ def advance_together(
     if peers.size == 1:
         return table.advance(index, rows, moves, apply, counted, selected)  # type: ignore[arg-type]
     if index is None:
-        number = moves.new_full((1,), moves.shape[0]) if counted is None else counted.sum().to(moves.dtype).unsqueeze(0)
-        total = peers.sum(torch.cat([moves.sum(0), number]))
-        mean = total[:-1] / total[-1].clamp_min(1.0)
+        number = moves.new_full((1,), moves.shape[0]) if counted is None else counted.sum(0).to(moves.dtype).view(-1)
+        total, number = peers.sum(torch.cat([moves.sum(0), number])).split([moves.shape[1], len(number)])
+        mean = total / number.clamp_min(1.0)
         return table.advance(index, rows, mean.unsqueeze(0), apply, None)  # type: ignore[arg-type]
     everywhere = peers.gather(index.to(moves.device))
     moves = peers.gather(moves)

@@ -19,6 +19,7 @@ from dualogic.duals.memory import Memory, copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
 from dualogic.errors import SampleIndexError, StateError
 from dualogic.kernels import fused
+from dualogic.numerics import wide
 
 SHORT_BATCH = 512
 """Up to here Python finds duplicates sooner than five operations on a tensor do."""
@@ -126,8 +127,8 @@ class DualTable:
             rows: as fetched.
             moves: ``(batch, width)``; 0 for samples that must not move.
             apply: makes new rows.
-            counted: which samples of the batch may move, a part of ``selected``; ``None`` for all of them. The others keep their
-                rows to the bit, and are no occurrences in the mean.
+            counted: which samples of the batch may move, a part of ``selected``, or which of their numbers, ``(batch, width)``;
+                ``None`` for all of them. The others keep their rows to the bit, and are no occurrences in the mean.
             selected: which samples the step is about; ``None`` for all.
         """
         chosen = selected if counted is None else counted
@@ -135,7 +136,7 @@ class DualTable:
             new = apply(rows, average_duplicates(index, moves))
             return Update(new, index, new)
         moves, touched = average_selected(index, moves, chosen)
-        new = torch.where(touched.unsqueeze(1), apply(rows, moves), rows)
+        new = torch.where(wide(touched), apply(rows, moves), rows)
         return Update(new, index, new)
 
     def commit(self, update: Update, step: Tensor) -> None:
@@ -227,7 +228,7 @@ class SharedRow(DualTable):
         counted: Tensor | None,
         selected: Tensor | None = None,
     ) -> Update:
-        count = moves.shape[0] if counted is None else counted.sum().clamp_min(1)
+        count = moves.shape[0] if counted is None else counted.sum(0).clamp_min(1)
         new = apply(rows, moves.sum(0, keepdim=True) / count)
         return Update(new, None, new)
 
@@ -314,10 +315,10 @@ def average_selected(index: Tensor, moves: Tensor, selected: Tensor) -> tuple[Te
     Args:
         index: ``(batch,)``.
         moves: ``(batch, width)``; 0 where ``selected`` is false.
-        selected: ``(batch,)`` bool, on the device of ``moves``.
+        selected: ``(batch,)`` or ``(batch, width)`` bool, on the device of ``moves``.
 
     Returns:
-        The means, and which entries are of a sample that is selected somewhere in the batch.
+        The means, and which entries are of a sample that is selected somewhere in the batch, of the shape of ``selected``.
 
     Example:
         >>> import torch
@@ -332,13 +333,14 @@ def average_selected(index: Tensor, moves: Tensor, selected: Tensor) -> tuple[Te
             return moves, selected
         if moves.device.type == "cpu":
             samples, place = index.unique(return_inverse=True)
-            count = torch.zeros(len(samples), dtype=torch.long).index_add_(0, place, selected.long())
+            count = torch.zeros(len(samples), *selected.shape[1:], dtype=torch.long).index_add_(0, place, selected.long())
             total = moves.new_zeros(len(samples), moves.shape[1]).index_add_(0, place, moves)
-            mean: Tensor = total / count.clamp_min(1).unsqueeze(1)
+            mean: Tensor = total / wide(count.clamp_min(1))
             return mean.index_select(0, place), (count > 0).index_select(0, place)
     index = index.to(moves.device, non_blocking=True)
     same = index.unsqueeze(1) == index
     first = same.to(torch.int8).argmax(1)
     total = torch.zeros_like(moves).index_add_(0, first, moves).index_select(0, first)
-    number = (same & selected).sum(1)
-    return total / number.clamp_min(1).unsqueeze(1), number > 0
+    number = selected.long()
+    number = torch.zeros_like(number).index_add_(0, first, number).index_select(0, first)
+    return total / wide(number.clamp_min(1)), number > 0

@@ -46,13 +46,14 @@ class Count:
         self.tol, self.lead = tol, lead
         self._totals: Tensor | None = None
 
-    def update(self, tensors: Mapping[str, Tensor], where: Tensor | None = None) -> None:
-        """Count a batch; ``tensors`` by symbol, with a leading batch axis."""
+    def update(self, tensors: Mapping[str, Tensor], where: Tensor | Mapping[str, Tensor] | None = None) -> None:
+        """Count a batch; ``tensors`` by symbol, with a leading batch axis, and ``where`` as for the loss."""
         found = []
-        for formula in self.rules.values():
+        for rule, formula in self.rules.items():
             needed = {name: tensors[name] for name in formula.symbols}
-            if where is not None:
-                needed = {name: value[where] for name, value in needed.items()}
+            mask = where.get(rule) if isinstance(where, Mapping) else where
+            if mask is not None:
+                needed = {name: value[mask] for name, value in needed.items()}
             holds = formula.satisfied(tol=self.tol, lead=self.lead, **needed)
             found.append(torch.stack([holds.sum(), holds.new_full((), holds.numel(), dtype=torch.long)]))
         totals = torch.stack(found)

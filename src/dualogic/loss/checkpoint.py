@@ -1,4 +1,4 @@
-"""How a logic loss is moved, copied, saved and loaded: its state is in plain tensors, not in buffers."""
+"""How a logic loss is saved and loaded, and what of it is not: its state is in plain tensors, not in buffers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import copy
 import math
 import threading
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from dualogic.arguments import shorten
+from dualogic.arguments import check_weight, shorten
 from dualogic.constants import outside_inference
-from dualogic.duals.guard import Guard
-from dualogic.duals.table import DualTable, Update
+from dualogic.duals.table import Update
+from dualogic.errors import DualogicError
 from dualogic.formula.connective import Formula
-from dualogic.formula.fingerprint import fingerprint, stands_for
-from dualogic.methods.base import Method, Program, State
+from dualogic.formula.fingerprint import stands_for
+from dualogic.methods.base import State
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,142 +39,95 @@ class Run:
         self.pending: tuple[Update | None, State] | None = None
         self.last: dict[str, Tensor] = {}
         self.selected: Tensor | None = None
-        self.limits: dict[tuple[torch.dtype, bool], tuple[float, float]] = {}
+
+    def to_(self, device: torch.device) -> None:
+        """Move to another device; an update that was not applied is left behind."""
+        self.last = {name: value.to(device) for name, value in self.last.items()}
+        self.selected = None if self.selected is None else self.selected.to(device)
+        self.pending = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Run, ()
 
 
-class KeptModule(nn.Module):
-    """A module whose dual variables and ``delta`` follow it to a device, keep their dtype, and are all in its ``state_dict``."""
+def mark_static(tensors: Iterable[Tensor]) -> None:
+    """Tell torch.compile's CUDA graphs that state stays where it is, so that updates in place do not rule them out."""
+    for tensor in tensors:
+        # What torch._dynamo.mark_static_address does, without importing a compiler that may never be used.
+        tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
 
-    rules: dict[str, Formula]
-    method: Method
-    num_samples: int | None
-    _program: Program
-    _table: DualTable
-    _state: State
-    _weights: Tensor
-    _guard: Guard
+
+class PlainState(nn.Module):
+    """Torch's hooks for a module whose state is in plain tensors: it follows ``.to(device)``, keeps its dtype, and is all in the
+    ``state_dict``. What the state is, the subclass says.
+    """
+
     _run: Run
 
-    def _compile(self) -> None:
+    def _kept(self, saved: Collection[str] | None = None) -> dict[str, Tensor]:
+        """The tensors of a checkpoint by name, or those to copy one to that holds the names ``saved``."""
         raise NotImplementedError
 
-    def _mark_static(self) -> None:
-        """Tell torch.compile's CUDA graphs that the state stays where it is, so that updates in place do not rule them out."""
-        for tensor in (*self._table.changing(), self._guard.flags, *self._state.values()):
-            # What torch._dynamo.mark_static_address does, without importing a compiler that may never be used.
-            tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
+    def _find_faults(self, extra: Any, pairs: Mapping[str, tuple[Any, Tensor]], prefix: str) -> list[str]:
+        """What is wrong with a checkpoint: its extra state, and saved tensors beside one's own."""
+        raise NotImplementedError
+
+    def _take_over(self, extra: Any) -> None:
+        """Take over what the extra state of a checkpoint holds, once all of it fits."""
+        raise NotImplementedError
+
+    def _move_(self, device: torch.device) -> None:
+        """Take the state to a device."""
+        raise NotImplementedError
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        device = fn(torch.empty(0, device=self._table.device)).device
-        if device == self._table.device:
-            return self
-        with outside_inference():
-            self._table.to_(device)
-            self._state = {name: value.to(device) for name, value in self._state.items()}
-            self._weights = self._weights.to(device)
-            self._guard.to_(device)
-            self._run.last = {name: value.to(device) for name, value in self._run.last.items()}
-            self._run.selected = None if self._run.selected is None else self._run.selected.to(device)
-            self._run.pending = None
-        self._mark_static()
+        old = self._kept()["delta"].device
+        device = fn(torch.empty(0, device=old)).device
+        if device != old:
+            with outside_inference():
+                self._move_(device)
         return self
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         with self._run.lock:
-            for name, value in {**self._table.state(), **self._state}.items():
-                destination[prefix + name] = value
+            destination.update({prefix + name: value for name, value in self._kept().items()})
 
     def __getattr__(self, name: str) -> Any:
         # torch.distributed.checkpoint looks every key of a state_dict up as an attribute.
-        if name == "table" or name in self.__dict__.get("_state", ()):
-            return as_attributes({**self._table.state(), **self._state})[name]
+        if not name.startswith("_") and "_run" in self.__dict__:
+            found = as_attributes(self._kept())
+            if name in found:
+                return found[name]
         return super().__getattr__(name)
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """What a checkpoint must agree on: the rules, the method, the number of samples, and a file that holds the rows."""
-        file = self._table.left_out
-        return self._describe() if file is None else {**self._describe(), "file": file}
-
-    def _describe(self) -> dict[str, Any]:
-        return {
-            "rules": {name: fingerprint(formula) for name, formula in self.rules.items()},
-            "num_samples": self.num_samples,
-            "method": self.method.name,
-            "rows": self._program.stored,
-        }
-
-    def _in_short(self, saved: Any) -> Any:
-        """What a checkpoint says of the rules, with texts that were saved whole as they are saved now."""
-        if not isinstance(saved, Mapping) or not isinstance(saved.get("rules"), Mapping):
-            return saved
-        rules = {
-            name: fingerprint(self.rules[name])
-            if name in self.rules and isinstance(text, str) and stands_for(text, self.rules[name])
-            else text
-            for name, text in saved["rules"].items()
-        }
-        return {**saved, "rules": rules}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Checked in ``_load_from_state_dict``, before anything is written."""
 
     def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, *found: list[str]
     ) -> None:
+        missing_keys, _, error_msgs = found
         with self._run.lock:
-            self._load(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-
-    def _load(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        saved = [key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)]
-        own = {**self._table.loading(saved), **self._state}
-        rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
-        lacking = len(missing_keys)
-        super()._load_from_state_dict(rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        missing_keys.extend(prefix + name for name in own if prefix + name not in state_dict)
-        problems = differences(self._in_short(state_dict.get(f"{prefix}_extra_state")), self.get_extra_state())
-        for name, value in own.items():
-            if prefix + name in state_dict:
-                fault = find_fault(name, state_dict[prefix + name], value, self._program.plan.masked)
-                problems += [] if fault is None else [f"{prefix}{name} {fault}"]
-        if problems:
-            error_msgs.append("the checkpoint does not fit this LogicLoss, and none of it was loaded: " + "; ".join(problems))
-        elif len(missing_keys) == lacking:
-            # All or nothing: a table of one run beside the delta of another would be the state of neither.
-            with torch.no_grad():
-                for name, value in own.items():
-                    copy_saved(value, state_dict[prefix + name])
-            self._run.pending = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state.update(_program=None, _run=Run())
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self._compile()
-        self._mark_static()
+            own = self._kept([key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)])
+            rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
+            lacking = len(missing_keys)
+            super()._load_from_state_dict(rest, prefix, local_metadata, strict, *found)
+            missing_keys.extend(prefix + name for name in own if prefix + name not in state_dict)
+            there = {name: value for name, value in own.items() if prefix + name in state_dict}
+            pairs = {name: (state_dict[prefix + name], value) for name, value in there.items()}
+            extra = state_dict.get(f"{prefix}_extra_state")
+            problems = self._find_faults(extra, pairs, prefix)
+            if problems:
+                error_msgs.append("the checkpoint does not fit this LogicLoss, and none of it was loaded: " + "; ".join(problems))
+            elif len(missing_keys) == lacking:
+                # All or nothing: a table of one run beside the delta of another would be the state of neither.
+                with torch.no_grad():
+                    for saved, value in pairs.values():
+                        copy_saved(value, saved)
+                self._take_over(extra)
+                self._run.pending = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = type(self).__new__(type(self))
@@ -184,7 +137,7 @@ class KeptModule(nn.Module):
         return twin
 
 
-def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> list[str]:
+def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any], rules: Mapping[str, Formula]) -> list[str]:
     """What the rules, method and number of samples of a checkpoint and of a loss disagree on, in words."""
     if saved is None:
         return []
@@ -193,7 +146,8 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> lis
     found = []
     for name in {**saved["rules"], **mine["rules"]}:
         theirs, ours = saved["rules"].get(name, "nothing"), mine["rules"].get(name, "nothing")
-        if theirs != ours:
+        # Texts that were saved whole are as good as what is saved now.
+        if theirs != ours and not (name in rules and isinstance(theirs, str) and stands_for(theirs, rules[name])):
             found.append(f"rule {name!r} is {shorten(theirs)} in the checkpoint and {shorten(ours)} here")
     if not found and list(saved["rules"]) != list(mine["rules"]):
         # The columns of the table and the entries of delta follow the order of the rules.
@@ -205,6 +159,11 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> lis
     # Checkpoints of before this was kept do not say.
     if saved["method"] == mine["method"] and saved.get("rows", mine["rows"]) != mine["rows"]:
         found.append(f"a row holds {saved['rows']} in the checkpoint and {mine['rows']} here: give the method the same options")
+    if "weight" in saved:
+        try:
+            check_weight(saved["weight"], rules)
+        except DualogicError as error:
+            found.append(str(error))
     if "file" in saved and "file" in mine and saved["file"] != mine["file"]:
         found.append("its table stayed in another file than the one that is open here: give the path of that file, or of a copy")
     return found
@@ -246,7 +205,7 @@ def find_fault(name: str, saved: Any, own: Tensor, masked: bool) -> str | None:
         return f"must hold finite numbers of {own.dtype}; the checkpoint has them from {low:g} to {high:g}"
     if name == "delta" and not low > 0:
         return f"must be above 0; the checkpoint has {low:g}"
-    if (name.startswith(("steps", "epoch_", "table.squares"))) and low < 0:
+    if name.startswith(("steps", "epoch_", "table.squares")) and low < 0:
         return f"must be at least 0; the checkpoint has {low:g}"
     return None
 

@@ -1,8 +1,11 @@
-"""What a call of a logic loss must bring, checked before anything is computed or changed."""
+"""A call of a logic loss as a value: what it brings, checked before anything is computed or changed."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,89 +13,133 @@ from torch import Tensor
 
 from dualogic.arguments import shorten
 from dualogic.compile.binding import Bound
+from dualogic.duals.guard import Guard
+from dualogic.duals.table import DualTable
 from dualogic.errors import SampleIndexError, ShortcutWarning, StateError
-from dualogic.loss.checkpoint import KeptModule
+from dualogic.formula.connective import Formula
+from dualogic.loss.selection import Selection
+from dualogic.methods.base import Program, State
 
 if TYPE_CHECKING:
     from dualogic.duals.collective import Peers
 
 
-class CheckedModule(KeptModule):
-    """A module that refuses tensors, indices and devices that do not fit."""
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """A loss as a call finds it: its parts, the rules that are switched off, how it updates, and whether the values of an earlier
+    call have been looked at.
+    """
 
-    update: str
-    _peers: Peers | None
+    program: Program
+    table: DualTable
+    state: State
+    guard: Guard
+    peers: Peers | None
+    off: tuple[str, ...]
+    manual: bool
+    training: bool
+    frozen: bool
+    validated: bool
 
-    def _prepare(self, index: Any, where: Any, tensors: dict[str, Tensor]) -> tuple[Bound, Tensor | None]:
-        """Bound tensors and the index, after all checks that can be made before anything is computed."""
-        compiling = torch.compiler.is_compiling()
-        if self.training and torch.is_grad_enabled() and not self._run.frozen and self.update == "forward" and not compiling:
-            _refuse_recomputation()
-        bound = self._program.plan.bind(tensors, False if compiling else None if self._run.validated else True, where)
-        self._run.validated = self._run.validated or not compiling
-        self._check_device(bound.device)
-        at_once = bound.device.type == "cpu" and not compiling
-        if not at_once and not compiling:
-            self._guard.poll()
-        index = self._check_index(index, bound.batch, at_once, where)
-        if at_once and bound.selected is not None and not bool(bound.selected.any()):
-            return bound.emptied(), None if index is None else index[:0]
-        return bound, index
+    @property
+    def learning(self) -> bool:
+        """In training mode, with gradients enabled."""
+        return self.training and torch.is_grad_enabled()
 
-    def _check_device(self, device: torch.device) -> None:
-        if self._table.device != device:
-            raise StateError(
-                f"the tensors are on {device} and the dual variables on {self._table.device}; call .to({str(device)!r}) on "
-                f"the LogicLoss, as on any module"
-            )
 
-    def _check_index(self, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor | None:
-        """The index as a tensor on the right device; its range is checked here only if that needs no waiting."""
-        if self._table.shared:
-            return None
-        if index is None:
-            if self.training:
-                raise SampleIndexError(self._table.missing_index(batch))
-            return None
-        if not self._program.width:
-            # Nothing is kept for the samples, but a wrong index would show when the method is changed.
-            if at_once and self.num_samples is not None:
-                self._table.check_index(index, batch, at_once, where)
-            return None
-        return self._table.check_index(index, batch, at_once, where)
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One call, after all checks that can be made before anything is computed.
 
-    def _teaches(self, bound: Bound, losses: Tensor) -> bool:
-        """Whether a gradient can reach a tensor; antecedents that are evidence are read, and get none."""
-        if not losses.requires_grad:
-            return False
-        return any(bound.tensors[name].requires_grad for name in self._program.plan.teachable)
+    Attributes:
+        index: the rows of the table that it is about; ``None`` for a shared row, or if nothing is stored.
+        bound: the tensors.
+        selection: the samples that count; ``None`` for all.
+        peers: the processes that share in it.
+        batch: the number of samples, in all processes together.
+        updating: it changes the state.
+        optimal: it uses the optimal duals, not stored ones.
+        at_once: tensors may be read without waiting, so that problems are raised here and now.
+    """
 
-    def _tell_untaught(self, bound: Bound) -> None:
-        """Warn, once, that the rules teach nothing although some tensor could be taught."""
-        self._run.told = True
-        needy = [name for name, tensor in bound.tensors.items() if tensor.requires_grad]
-        rest = [name for name, tensor in bound.tensors.items() if not tensor.requires_grad and tensor.is_floating_point()]
-        if needy:
-            rules = "; ".join(f"{name}: {shorten(str(formula))}" for name, formula in list(self.rules.items())[:3])
-            warnings.warn(
-                f"no gradient flows from the rules ({rules}) into any tensor: {', '.join(map(repr, needy))} can be taught but is "
-                f"read as evidence only, as the antecedent of dl.evidence(a) >> b is, and with Dual(evidence=True) that of every "
-                f">>. Check that the other tensors "
-                f"({', '.join(map(repr, rest)) or 'none'}) require a gradient and were not detached or made under no_grad; or "
-                f"let the rule teach its antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
-                ShortcutWarning,
-                stacklevel=6,
-            )
+    index: Tensor | None
+    bound: Bound
+    selection: Selection | None
+    peers: Peers | None
+    batch: int
+    updating: bool
+    optimal: bool
+    at_once: bool
 
-    def check(self) -> None:
-        """Wait for the device and raise an error if a step so far met a bad index or a cost that is not finite.
 
-        On a CPU such problems are raised at once; on an accelerator, a few steps later, or here.
-        """
-        if self._peers is None:
-            self._guard.check()
-        else:
-            self._peers.agree(self._guard.check)
+def prepare(parts: Parts, index: Any, where: Any, tensors: dict[str, Tensor]) -> Call:
+    """What a user gave to a loss, as a call; with several processes, what is wrong in one is raised in all."""
+    optimal = index is None and not parts.training and not parts.table.shared
+    check = functools.partial(_check, parts, index, where, tensors)
+    if parts.peers is None or not (parts.learning or (parts.table.collective and index is not None)):
+        bound, index = check()
+    else:
+        bound, index = parts.peers.agree(check, lambda ready: ready[0].batch, lambda ready: ready[0].selected is not None)
+    peers = parts.peers if parts.learning else None
+    selection = None
+    if bound.selected is not None or (peers and peers.marked):
+        selection = _select(bound, len(parts.program.plan.names), peers)
+    batch = bound.batch if peers is None else peers.total
+    updating = parts.learning and not parts.frozen and batch > 0
+    return Call(index, bound, selection, peers, batch, updating, optimal, reads_at_once(bound.device))
+
+
+def reads_at_once(device: torch.device) -> bool:
+    """Whether a tensor can be read without waiting for the device, or breaking a graph."""
+    return device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _check(parts: Parts, index: Any, where: Any, tensors: dict[str, Tensor]) -> tuple[Bound, Tensor | None]:
+    compiling = torch.compiler.is_compiling()
+    if parts.off:
+        named = where if isinstance(where, Mapping) else dict.fromkeys(parts.program.plan.names, where)
+        where = {**named, **dict.fromkeys(parts.off, False)}
+    if parts.learning and not (parts.frozen or parts.manual or compiling):
+        _refuse_recomputation()
+    bound = parts.program.plan.bind(tensors, False if compiling else None if parts.validated else True, where)
+    if parts.table.device != bound.device:
+        raise StateError(
+            f"the tensors are on {bound.device} and the dual variables on {parts.table.device}; call .to({str(bound.device)!r}) "
+            f"on the LogicLoss, as on any module"
+        )
+    at_once = reads_at_once(bound.device)
+    if not at_once and not compiling:
+        parts.guard.poll()
+    index = check_index(parts, index, bound.batch, at_once, bound.selected if bound.ruled is not None else where)
+    if at_once and bound.selected is not None and not bool(bound.selected.any()):
+        return bound.emptied(), None if index is None else index[:0]
+    return bound, index
+
+
+def check_index(parts: Parts, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor | None:
+    """The index as a tensor on the right device; its range is checked here only if that needs no waiting."""
+    if parts.table.shared:
+        return None
+    if index is None:
+        if parts.training:
+            raise SampleIndexError(parts.table.missing_index(batch))
+        return None
+    if parts.program.width:
+        return parts.table.check_index(index, batch, at_once, where)
+    # Nothing is kept for the samples, but a wrong index would show when the method is changed.
+    if at_once and parts.guard.samples is not None:
+        parts.table.check_index(index, batch, at_once, where)
+    return None
+
+
+def _select(bound: Bound, rules: int, peers: Peers | None) -> Selection:
+    mask, ruled = bound.selected, bound.ruled
+    if mask is None:  # another process selects, this one takes all of its part
+        mask = torch.ones(bound.batch, dtype=torch.bool, device=bound.device)
+    if peers is not None and ruled is None and rules > 1:  # another process may select for each rule
+        ruled = mask.unsqueeze(1).expand(-1, rules)
+    selection = Selection.of(mask, ruled)
+    return selection if peers is None else dataclasses.replace(selection, count=peers.sum(selection.count))
 
 
 def _refuse_recomputation() -> None:
@@ -103,3 +150,25 @@ def _refuse_recomputation() -> None:
             'LogicLoss is inside a region that activation checkpointing computes again; use update="manual" and call '
             "logic.step() after backward, or keep the loss outside of the checkpointed region"
         )
+
+
+def warn_untaught(rules: Mapping[str, Formula], program: Program, bound: Bound, losses: Tensor) -> bool:
+    """Whether no gradient can reach any tensor: antecedents that are evidence are read, and get none. If some tensor could be
+    taught, a warning says so.
+    """
+    if losses.requires_grad and any(bound.tensors[name].requires_grad for name in program.plan.teachable):
+        return False
+    needy = [name for name, tensor in bound.tensors.items() if tensor.requires_grad]
+    rest = [name for name, tensor in bound.tensors.items() if not tensor.requires_grad and tensor.is_floating_point()]
+    if needy:
+        shown = "; ".join(f"{name}: {shorten(str(formula))}" for name, formula in list(rules.items())[:3])
+        warnings.warn(
+            f"no gradient flows from the rules ({shown}) into any tensor: {', '.join(map(repr, needy))} can be taught but is "
+            f"read as evidence only, as the antecedent of dl.evidence(a) >> b is, and with Dual(evidence=True) that of every "
+            f">>. Check that the other tensors "
+            f"({', '.join(map(repr, rest)) or 'none'}) require a gradient and were not detached or made under no_grad; or "
+            f"let the rule teach its antecedent: dl.evidence(a, False) >> b, or dl.methods.Dual(evidence=False)",
+            ShortcutWarning,
+            stacklevel=6,
+        )
+    return True

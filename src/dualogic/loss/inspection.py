@@ -1,107 +1,98 @@
-"""What can be read from a logic loss: weights, ``delta``, statistics of the latest batch, memory, and its text."""
+"""What can be read from a logic loss: a view of some samples, statistics of the latest batch, and a line for ``print``."""
 
 from __future__ import annotations
 
-import functools
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dualogic.arguments import shorten
-from dualogic.duals.memory import Memory
+from dualogic.compile.evaluate import autocast_off
+from dualogic.duals.table import DualTable
 from dualogic.errors import SampleIndexError
-from dualogic.loss.checks import CheckedModule
+from dualogic.formula.connective import Formula
+from dualogic.loss.checks import Parts, check_index
+from dualogic.loss.step import Fetched
+from dualogic.methods.base import Program, State
 
 
-class ReadableModule(CheckedModule):
-    """A module whose state can be looked at; nothing here changes it."""
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What a loss holds for some samples at one moment; made by :meth:`~dualogic.LogicLoss.view`. Using it changes nothing.
+
+    Attributes:
+        rows: the stored numbers ``(batch, width)``, or ``(1, width)`` if all samples share them; ``None`` if this process
+            cannot have them alone.
+        state: what all samples share, by name: ``"delta"`` and ``"steps"`` at least.
+        program: the rules under the loss's method.
+    """
+
+    rows: Tensor | None
+    state: State
+    program: Program
 
     @property
-    def together(self) -> bool:
-        """Whether it was made for several processes, with ``process_group=``."""
-        return self._peers is not None
-
-    @property
-    def listable(self) -> bool:
-        """Whether this process alone can list the weights of all samples; not so for sharded tables."""
-        return not self._table.collective and (self._table.shared or self.num_samples is not None)
-
-    @property
-    def delta(self) -> Tensor:
-        """The scale of each rule's truncated normal, ``(rules,)``."""
-        return self._state["delta"].clone()
-
-    def weights(self, index: Tensor | None = None) -> dict[str, Tensor]:
-        """How each connective weighs its operands.
-
-        Args:
-            index: training samples ``(batch,)``; not needed for a shared row.
-
-        Returns:
-            A mapping from paths to weights ``(batch, ..., k)`` that sum to 1. A path is the rule's name (``"rule"`` for a lone
-            formula) followed by operand positions in its negation normal form, as in ``"rule/0"``.
-        """
-        if not self._program.width:
+    def weights(self) -> dict[str, Tensor]:
+        """As :meth:`~dualogic.LogicLoss.weights` gives them; empty if nothing is stored, or it cannot be had."""
+        if self.rows is None or not self.program.width:
             return {}
-        if not self._table.shared:
-            if index is None:
-                raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
-            check = functools.partial(self._check_index, index, _count(index), at_once=True)
-            index = self._peers.agree(check) if self._peers is not None and self._table.collective else check()
-        with torch.no_grad(), self._run.lock:
-            return self._program.weights(self._table.fetch(index).to(self._state["delta"].dtype))  # type: ignore[arg-type]
+        with torch.no_grad():
+            return self.program.weights(self.rows.to(self.state["delta"].dtype))
 
-    def statistics(self) -> dict[str, dict[str, Any]]:
-        """Means over the latest batch (this process's part of it, and there the selected samples) for each rule: cost, loss and
-        delta, on the device.
+    @property
+    def evidence(self) -> dict[str, Tensor]:
+        """How much of each antecedent is taken for evidence, by path; see :meth:`~dualogic.LogicLoss.statistics`."""
+        return self.program.evidence(self.state)
 
-        With ``method="dual"`` a rule that has implications also has ``"evidence"``: a mapping from their paths, as in
-        :meth:`weights`, to how much of the antecedent is taken for evidence. 1 means that the rule reads its antecedent and
-        teaches its consequent alone; 0 that either may give way. It starts at 1 and falls as the consequent is seen to be known
-        without the antecedent, unless ``evidence=`` or :func:`dualogic.evidence` says what it is.
+    def losses(self, **tensors: Tensor) -> Tensor:
+        """What the samples' tensors would lose with these rows and this state, ``(batch, rules)``; differentiable."""
+        bound = self.program.plan.bind(tensors, False)
+        with autocast_off(bound.device):
+            return self.program.losses(self.rows, self.state, self.program.evaluate(bound))[0]
 
-        Waits for nothing.
 
-        Example:
-            >>> import dualogic as dl
-            >>> logic = dl.LogicLoss(dl.boolean("rain") >> dl.boolean("wet"))
-            >>> logic.statistics()["rule"]["evidence"]
-            {'rule': tensor(1.)}
-        """
-        found: dict[str, dict[str, Any]] = {}
-        selected = self._run.selected
-        columns = {
-            key: (value.mean(0) if selected is None else value.sum(0) / selected.sum()).unbind()
-            for key, value in self._run.last.items()
-        }
-        columns["delta"] = self.delta.unbind()
-        for position, name in enumerate(self.rules):
-            found[name] = {key: values[position] for key, values in columns.items()}
-        for path, share in self._program.evidence(self._state).items():
-            name = path
-            while name not in found:
-                name = name.rpartition("/")[0]
-            found[name].setdefault("evidence", {})[path] = share.clone()
-        return found
+def look_at(parts: Parts, index: Any, at_once: bool, alone: bool = False) -> View:
+    """A view of the samples of an index; without rows if they need all processes together and this one looks ``alone``."""
+    if parts.table.collective and alone:
+        return View(None, parts.state, parts.program)
 
-    def memory(self) -> Memory:
-        """The dual variables' bytes per sample and in total; ``print`` shows them in words."""
-        return self._table.memory()
+    def check() -> Tensor | None:
+        if index is None and not parts.table.shared:
+            raise SampleIndexError("weights(index) needs the indices of training samples: each has weights of its own")
+        return check_index(parts, index, 0 if index is None else _count(index), at_once)
 
-    def extra_repr(self) -> str:
-        """The rules and the size of the table, for ``print``."""
-        return self._summary()
+    checked = parts.peers.agree(check) if parts.peers is not None and parts.table.collective else check()
+    return View(Fetched.of(parts, checked, at_once).rows, parts.state, parts.program)
 
-    def __repr__(self) -> str:
-        return f"LogicLoss({self._summary()})"
 
-    def _summary(self) -> str:
-        names = list(self.rules)
-        shown = ", ".join(f"{name}: {shorten(str(self.rules[name]))}" for name in names[:3])
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        bytes_taken = f" ({self.memory()})" if self._program.width else ""
-        return f"{shown}{more}; method={self.method.name}, {self._program.width} dual variables {self._table.owner}{bytes_taken}"
+def summarise(
+    rules: Mapping[str, Formula], program: Program, state: State, last: Mapping[str, Tensor], selected: Tensor | None
+) -> dict[str, dict[str, Any]]:
+    """Means for each rule over ``last``, what the latest call computed; see :meth:`~dualogic.LogicLoss.statistics`."""
+    columns = {
+        key: (value.mean(0) if selected is None else value.sum(0) / selected.sum(0)).unbind() for key, value in last.items()
+    }
+    columns["delta"] = state["delta"].clone().unbind()
+    found: dict[str, dict[str, Any]] = {
+        name: {key: values[position] for key, values in columns.items()} for position, name in enumerate(rules)
+    }
+    for path, share in program.evidence(state).items():
+        name = path
+        while name not in found:
+            name = name.rpartition("/")[0]
+        found[name].setdefault("evidence", {})[path] = share.clone()
+    return found
+
+
+def describe(rules: Mapping[str, Formula], name: str, table: DualTable) -> str:
+    """The first rules, the method and the size of the table, in a line."""
+    shown = ", ".join(f"{name}: {shorten(str(formula))}" for name, formula in list(rules.items())[:3])
+    more = f" and {len(rules) - 3} more" if len(rules) > 3 else ""
+    size = f" ({table.memory()})" if table.width else ""
+    return f"{shown}{more}; method={name}, {table.width} dual variables {table.owner}{size}"
 
 
 def _count(index: Any) -> int:

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import contextlib
+import types
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, final
 
 import torch
 from torch import Tensor
 
 from dualogic.arguments import check_choice, check_rules, check_samples, check_weight
-from dualogic.compile.binding import Bound
-from dualogic.compile.evaluate import autocast_off
 from dualogic.constants import outside_inference
-from dualogic.duals.factory import make_table
+from dualogic.duals.factory import find_peers, make_table
 from dualogic.duals.guard import Guard
+from dualogic.duals.memory import Memory
+from dualogic.duals.table import DualTable
 from dualogic.errors import OptionError, StateError
 from dualogic.formula.connective import Formula
-from dualogic.loss.checkpoint import Run
-from dualogic.loss.inspection import ReadableModule
-from dualogic.loss.selection import Selection
-from dualogic.loss.step import SteppingModule
+from dualogic.formula.fingerprint import fingerprint
+from dualogic.loss.checkpoint import PlainState, Run, differences, find_fault, mark_static
+from dualogic.loss.checks import Parts, prepare, reads_at_once, warn_untaught
+from dualogic.loss.inspection import View, describe, look_at, summarise
+from dualogic.loss.step import reduce, take_step
 from dualogic.methods import Method, resolve
-from dualogic.methods.base import State
+from dualogic.methods.base import Program, State
 
 if TYPE_CHECKING:
     from dualogic.duals.collective import Peers
 
 
-class LogicLoss(SteppingModule, ReadableModule):
+@final
+class LogicLoss(PlainState):
     """The loss of one or several rules, to be added to the task's own.
 
     Like batch norm it updates its own state (dual variables and ``delta``) in ``forward`` while in training mode with
@@ -42,7 +45,8 @@ class LogicLoss(SteppingModule, ReadableModule):
         num_samples: the number of training samples, each with dual variables of its own; ``forward`` then needs their
             indices. ``None`` keeps one row for all.
         method: a name or an object from ``dl.methods``.
-        weight: a factor for all rules, or a mapping from rule names to factors; 2 doubles a rule's share in that mean.
+        weight: a factor for all rules, or a mapping from rule names to factors; 2 doubles a rule's share in that mean, and 0
+            switches it off. See :meth:`set_weight`.
         update: ``"forward"``, or ``"manual"`` to update only when :meth:`step` is called.
         reduction: over samples: ``"mean"``, ``"sum"`` or ``"none"``.
         dtype: of the stored dual variables: ``torch.float32``, or ``torch.bfloat16`` for half the memory (rounded
@@ -54,16 +58,14 @@ class LogicLoss(SteppingModule, ReadableModule):
             others are then held by each process, and a file by one). A table takes
             ``num_samples * width * dtype.itemsize`` bytes, which ``repr`` shows.
 
-    With a ``process_group``, the duals, ``delta`` and the loss are those of one process that sees the parts of all processes as
-    one batch; parts may differ in size and may be empty. All processes call ``forward`` together while in training mode with
-    gradients enabled (and ``step``, with manual updates), and an error in one is raised in all. The loss is scaled so that its
-    *mean over processes* is that of one process, because DDP averages gradients so: a process returns the sum over its part,
-    times the number of processes, and for ``"mean"`` by the size of the whole batch. ``"none"`` is left alone. In ``eval()`` or
-    without gradients nothing is exchanged, and means are over the process's own part; but rows of a sharded table, in
-    ``forward`` with an index and in :meth:`weights`, are fetched by all processes together.
+    With a ``process_group``, the duals, ``delta`` and the loss are those of one process that sees all parts as one batch; parts
+    may differ in size and may be empty. All processes call ``forward`` together while in training mode with gradients enabled
+    (and ``step``, with manual updates), and an error in one is raised in all. The loss is scaled so that its *mean over
+    processes* is that of one process, because DDP averages gradients so; ``"none"`` is left alone. In ``eval()`` or without
+    gradients nothing is exchanged, and means are over a process's own part; but rows of a sharded table are fetched by all.
 
-    Several threads may call one loss: their calls follow one another, so that no step is lost. Calls that ``torch.compile`` has
-    compiled do not wait for each other; make them from one thread.
+    Several threads may call one loss; their calls follow one another. Calls that ``torch.compile`` has compiled do not wait for
+    each other; make them from one thread.
 
     Example:
         >>> import dualogic as dl, torch
@@ -93,41 +95,42 @@ class LogicLoss(SteppingModule, ReadableModule):
         table: Any = "device",
     ) -> None:
         super().__init__()
-        self.rules = check_rules(rules)
-        self.method = resolve(method)
-        self.num_samples = check_samples(num_samples)
         check_choice("update", update, ("forward", "manual"))
         check_choice("reduction", reduction, ("mean", "sum", "none"))
         if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
             raise OptionError(f"dtype must be a floating point torch.dtype; got {dtype!r}")
-        self.update = update
-        self.reduction = reduction
-        self.weight = check_weight(weight, self.rules)
-        self._compile()
-        self._peers = _find_peers(process_group)
         state_dtype = torch.promote_types(dtype, torch.float32)
+        self.rules: dict[str, Formula] = check_rules(rules)
+        self.method: Method = resolve(method)
+        self.num_samples: int | None = check_samples(num_samples)
+        self.update: str = update
+        self.reduction: str = reduction
+        self._program: Program = self._compile()
+        self._peers: Peers | None = find_peers(process_group)
         with outside_inference():  # state made in inference mode could never be updated
             width = self._program.width
-            self._table = make_table(table, self.num_samples, width, dtype, self._peers, self._describe())
+            self._table: DualTable = make_table(table, self.num_samples, width, dtype, self._peers, self._describe())
             self._state: State = self._program.initial_state(state_dtype)
-            self._weights = torch.tensor(self._factors(), dtype=state_dtype)
-            self._guard = Guard(self.rules, self.num_samples)
-        self._weighted = any(factor != 1.0 for factor in self._factors())
-        self._run = Run()
+            self._factors: Tensor = torch.ones(len(self.rules), dtype=state_dtype)
+            self._guard: Guard = Guard(self.rules, self.num_samples)
+        self._run: Run = Run()
+        self._weight: dict[str, float] = {}
+        self._weighted: bool = False
+        self._off: tuple[str, ...] = ()
+        self.weight = weight
         self._mark_static()
 
-    def _factors(self) -> list[float]:
-        """What each rule's loss is multiplied with: its weight, divided by the number of rules."""
-        count = 1 if self._program.summed else len(self.rules)
-        return [self.weight[name] / count for name in self.rules]
+    def _compile(self) -> Program:
+        return self.method.program(self.rules).for_samples(self.num_samples)
 
-    def _compile(self) -> None:
-        self._program = self.method.program(self.rules)
-        self._program.shared = self.num_samples is None
-        if getattr(self._program, "epoch", 0) is None:
-            self._program.epoch = self.num_samples  # type: ignore[attr-defined]
+    def _parts(self) -> Parts:
+        manual, frozen, validated = self.update == "manual", self._run.frozen > 0, self._run.validated
+        held = (self._program, self._table, self._state, self._guard, self._peers, self._off)
+        return Parts(*held, manual, self.training, frozen, validated)
 
-    def forward(self, index: Tensor | None = None, *, where: Tensor | None = None, **tensors: Tensor) -> Tensor:
+    def forward(
+        self, index: Tensor | None = None, *, where: Tensor | Mapping[str, Tensor] | None = None, **tensors: Tensor
+    ) -> Tensor:
         """The loss of a batch; updates the state in training mode.
 
         Args:
@@ -138,7 +141,9 @@ class LogicLoss(SteppingModule, ReadableModule):
                 mean. Their index may be anything, such as -1, and their tensors too: NaN or infinities there reach neither the
                 loss nor the gradient of a selected sample, and their own gradient is exactly 0 at the tensors given here (a
                 network that made NaN may still turn that 0 into NaN on its way back). If none is selected the loss is 0, with
-                a gradient of 0, and nothing changes. On an accelerator nothing waits for the mask.
+                a gradient of 0, and nothing changes. On an accelerator nothing waits for the mask. A mapping from rule names
+                gives each rule a mask of its own, and then its loss is the mean over its own samples; rules that it does not
+                name are about all. A rule without a sample pulls nothing, its duals rest and its ``delta`` stays.
             tensors: one for each symbol, by name, with a leading batch axis.
 
         Returns:
@@ -149,41 +154,102 @@ class LogicLoss(SteppingModule, ReadableModule):
         with self._run.lock:
             return self._compute(index, where, tensors)
 
-    def _compute(self, index: Tensor | None, where: Tensor | None, tensors: dict[str, Tensor]) -> Tensor:
-        optimal = index is None and not self.training and not self._table.shared
-        learning = self.training and torch.is_grad_enabled()
-        peers = self._peers if learning else None
-        if self._peers is None or not (learning or (self._table.collective and index is not None)):
-            bound, index = self._prepare(index, where, tensors)
+    def _compute(self, index: Any, where: Any, tensors: dict[str, Tensor]) -> Tensor:
+        parts, run, compiling = self._parts(), self._run, torch.compiler.is_compiling()
+        call = prepare(parts, index, where, tensors)
+        run.validated = run.validated or not compiling
+        outcome = take_step(parts, call)
+        if call.updating and not run.told and not compiling:
+            run.told = warn_untaught(self.rules, self._program, call.bound, outcome.losses)
+        if outcome.state is not None:
+            run.pending = (outcome.update, outcome.state)
+            if not parts.manual:
+                self._commit()
+        elif parts.manual and parts.learning and not parts.frozen:
+            run.pending = (None, self._state)  # an empty batch has an empty update
+        run.last = {"cost": outcome.costs.detach(), "loss": outcome.losses.detach()}
+        run.selected = None if call.selection is None else call.selection.among(None)
+        losses = outcome.losses * self._factors.to(outcome.losses.dtype) if self._weighted else outcome.losses
+        return reduce(losses, call, self.reduction)
+
+    def _commit(self) -> None:
+        assert self._run.pending is not None
+        update, state = self._run.pending
+        self._run.pending = None
+        with torch.no_grad():
+            if update is not None:
+                self._table.commit(update, self._state["steps"])
+            # In place, so that captured graphs, which know addresses only, see the new state.
+            for name, value in state.items():
+                self._state[name].copy_(value)
+
+    @property
+    def weight(self) -> Mapping[str, float]:
+        """The factor of each rule; may be assigned, as ``weight=`` when the loss is made. See :meth:`set_weight`."""
+        return types.MappingProxyType(self._weight)
+
+    @weight.setter
+    def weight(self, value: float | Mapping[str, float]) -> None:
+        weight = check_weight(value, self.rules)
+        factors = [each if self._program.summed else each / len(weight) for each in weight.values()]
+        with self._run.lock, torch.no_grad():
+            self._weight, self._weighted = weight, self._weighted or any(factor != 1.0 for factor in factors)
+            self._off = tuple(name for name, each in weight.items() if not each)
+            # In place, so that graphs that were compiled or captured see it.
+            self._factors.copy_(torch.tensor(factors, dtype=self._factors.dtype))
+
+    def set_weight(self, name: str | None, value: float) -> None:
+        """Change the weight of a rule, or of all, as a schedule does; checkpoints hold it.
+
+        At 0 a rule is switched off: its duals rest and nothing is counted until it gets another weight. A captured graph sees
+        new weights if it was captured after a first call of this, but not that a rule is switched off or on: capture it again.
+
+        Args:
+            name: of the rule; ``None`` for all rules.
+            value: a number of at least 0.
+
+        Example:
+            >>> import dualogic as dl
+            >>> logic = dl.LogicLoss({"low": dl.var("x") >= 0, "high": dl.var("x") <= 9}, weight={"high": 0.0})
+            >>> logic.set_weight("high", 0.5)
+            >>> dict(logic.weight)
+            {'low': 1.0, 'high': 0.5}
+        """
+        self._weighted = True
+        self.weight = value if name is None else {**self._weight, name: value}
+
+    def step(self) -> None:
+        """With ``update="manual"``: apply the update that belongs to the latest training call of ``forward``.
+
+        Call it once per optimizer step, wherever the duals should move; a closure may evaluate the loss as often as it likes.
+        """
+        if self.update != "manual":
+            raise StateError('step() belongs to LogicLoss(..., update="manual"); this loss updates itself in forward')
+        with self._run.lock:
+            if self._run.pending is None:
+                raise StateError("step() has nothing to apply: call forward in training mode, with gradients enabled, first")
+            self._commit()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[LogicLoss]:
+        """Suspend updates, as in ``with logic.frozen(): ...``; the stored duals are used."""
+        with self._run.lock:
+            self._run.frozen += 1
+        try:
+            yield self
+        finally:
+            with self._run.lock:
+                self._run.frozen -= 1
+
+    def check(self) -> None:
+        """Wait for the device and raise an error if a step so far met a bad index or a cost that is not finite.
+
+        On a CPU such problems are raised at once; on an accelerator, a few steps later, or here.
+        """
+        if self._peers is None:
+            self._guard.check()
         else:
-            bound, index = self._peers.agree(
-                functools.partial(self._prepare, index, where, tensors),
-                lambda ready: ready[0].batch,
-                lambda ready: ready[0].selected is not None,
-            )
-        selection = None if bound.selected is None and not (peers and peers.marked) else _select(bound, peers)
-        batch = bound.batch if peers is None else peers.total
-        at_once = bound.device.type == "cpu" and not torch.compiler.is_compiling()
-        with autocast_off(bound.device):
-            updating = learning and not self._run.frozen and batch > 0
-            losses, costs = self._evaluate(self._program.evaluate(bound), index, optimal, updating, at_once, selection)
-        if updating and not self._run.told and not torch.compiler.is_compiling() and not self._teaches(bound, losses):
-            self._tell_untaught(bound)
-        if self.update == "manual" and learning and not updating and not self._run.frozen:
-            self._run.pending = (None, self._state)  # an empty batch has an empty update
-        self._run.last = {"cost": costs.detach(), "loss": losses.detach()}
-        self._run.selected = None if selection is None else selection.mask
-        if self._weighted:
-            losses = losses * self._weights.to(losses.dtype)
-        if self.reduction == "none":
-            return losses.sum(1) if not bound.dropped else losses.sum() + losses.new_zeros(bound.dropped)
-        if selection is not None:
-            total = losses.sum() if peers is None else losses.sum() * peers.size
-            return selection.mean(total) if self.reduction == "mean" else total
-        if self.reduction == "mean" and peers is None and batch and losses.shape[1] == 1:
-            return losses.mean()  # one operation instead of two, each way
-        total = losses.sum() if peers is None else losses.sum() * peers.size
-        return total / max(batch, 1) if self.reduction == "mean" else total
+            self._peers.agree(self._guard.check)
 
     def prefetch(self, index: Tensor) -> None:
         """Start bringing the dual variables of the next batch to the device, while this one is still computed.
@@ -226,7 +292,7 @@ class LogicLoss(SteppingModule, ReadableModule):
         with self._run.lock, outside_inference(), torch.no_grad():
             self._table.extend_(count)
         self.num_samples = self._guard.samples = count
-        self._compile()  # an epoch may be as long as the table
+        self._program = self._compile()
         self._mark_static()
         return self
 
@@ -240,18 +306,122 @@ class LogicLoss(SteppingModule, ReadableModule):
             self._run.last = {}
         return self
 
+    # ------------------------------------------------------------------ reading
 
-def _select(bound: Bound, peers: Peers | None) -> Selection:
-    mask = bound.selected
-    if mask is None:  # another process selects, this one takes all of its part
-        mask = torch.ones(bound.batch, dtype=torch.bool, device=bound.device)
-    return Selection.of(mask) if peers is None else Selection(mask, peers.sum(mask.sum()))
+    @property
+    def together(self) -> bool:
+        """Whether it was made for several processes, with ``process_group=``."""
+        return self._peers is not None
 
+    @property
+    def listable(self) -> bool:
+        """Whether this process alone can list the weights of all samples; not so for sharded tables."""
+        return not self._table.collective and (self._table.shared or self.num_samples is not None)
 
-def _find_peers(group: Any) -> Peers | None:
-    # One process needs none of this, and importing it loads a compiler that may never be used.
-    if group is None:
-        return None
-    from dualogic.duals.collective import make_peers
+    @property
+    def updating(self) -> bool:
+        """Whether a call of ``forward`` now would learn: in training mode, with gradients, and not frozen."""
+        return self.training and torch.is_grad_enabled() and not self._run.frozen
 
-    return make_peers(group)
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self._table.device
+
+    @property
+    def delta(self) -> Tensor:
+        """The scale of each rule's truncated normal, ``(rules,)``."""
+        return self._state["delta"].clone()
+
+    def weights(self, index: Tensor | None = None) -> dict[str, Tensor]:
+        """How each connective weighs its operands.
+
+        Args:
+            index: training samples ``(batch,)``; not needed for a shared row.
+
+        Returns:
+            A mapping from paths to weights ``(batch, ..., k)`` that sum to 1. A path is the rule's name (``"rule"`` for a lone
+            formula) followed by operand positions in its negation normal form, as in ``"rule/0"``.
+        """
+        with self._run.lock:
+            return look_at(self._parts(), index, at_once=True).weights if self._program.width else {}
+
+    def view(self, index: Tensor | None = None) -> View:
+        """What it holds for some samples at this moment, for those who look into a training; changes nothing.
+
+        Args:
+            index: training samples ``(batch,)``; not needed for a shared row. On an accelerator nothing waits for it.
+        """
+        with self._run.lock:
+            return look_at(self._parts(), index, reads_at_once(self.device), alone=True)
+
+    def statistics(self) -> dict[str, dict[str, Any]]:
+        """Means over the latest batch (this process's part of it, and there the selected samples) for each rule: cost, loss and
+        delta, on the device; waits for nothing.
+
+        With ``method="dual"`` a rule that has implications also has ``"evidence"``: a mapping from their paths, as in
+        :meth:`weights`, to how much of the antecedent is taken for evidence. 1 means that the rule reads its antecedent and
+        teaches its consequent alone; 0 that either may give way. It starts at 1 and falls as the consequent is seen to be known
+        without the antecedent, unless ``evidence=`` or :func:`dualogic.evidence` says what it is.
+
+        Example:
+            >>> import dualogic as dl
+            >>> logic = dl.LogicLoss(dl.boolean("rain") >> dl.boolean("wet"))
+            >>> logic.statistics()["rule"]["evidence"]
+            {'rule': tensor(1.)}
+        """
+        return summarise(self.rules, self._program, self._state, self._run.last, self._run.selected)
+
+    def memory(self) -> Memory:
+        """The dual variables' bytes per sample and in total; ``print`` shows them in words."""
+        return self._table.memory()
+
+    def extra_repr(self) -> str:
+        """The rules and the size of the table, for ``print``."""
+        return describe(self.rules, self.method.name, self._table)
+
+    def __repr__(self) -> str:
+        return f"LogicLoss({self.extra_repr()})"
+
+    # ------------------------------------------------------------------ keeping
+
+    def _kept(self, saved: Collection[str] | None = None) -> dict[str, Tensor]:
+        return {**(self._table.state() if saved is None else self._table.loading(saved)), **self._state}
+
+    def _describe(self) -> dict[str, Any]:
+        rules = {name: fingerprint(formula) for name, formula in self.rules.items()}
+        stored = self._program.stored
+        return {"rules": rules, "num_samples": self.num_samples, "method": self.method.name, "rows": stored}
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What a checkpoint must agree on (rules, method, number of samples, a file that holds the rows), and the weights."""
+        file = self._table.left_out
+        return {**self._describe(), "weight": dict(self._weight), **({} if file is None else {"file": file})}
+
+    def _find_faults(self, extra: Any, pairs: Mapping[str, tuple[Any, Tensor]], prefix: str) -> list[str]:
+        faults = {name: find_fault(name, *pair, self._program.plan.masked) for name, pair in pairs.items()}
+        wrong = [f"{prefix}{name} {fault}" for name, fault in faults.items() if fault is not None]
+        return differences(extra, self.get_extra_state(), self.rules) + wrong
+
+    def _take_over(self, extra: Any) -> None:
+        if extra is not None and "weight" in extra:
+            self.weight = extra["weight"]
+
+    def _move_(self, device: torch.device) -> None:
+        self._table.to_(device)
+        self._guard.to_(device)
+        self._run.to_(device)
+        self._state = {name: value.to(device) for name, value in self._state.items()}
+        self._factors = self._factors.to(device)
+        self._mark_static()
+
+    def _mark_static(self) -> None:
+        mark_static((*self._table.changing(), self._guard.flags, *self._state.values()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_program": None, "_run": Run()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._program = self._compile()
+        self._mark_static()

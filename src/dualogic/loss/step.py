@@ -1,231 +1,212 @@
-"""One step of a logic loss: rows are fetched, move, give the losses and are written; then ``delta`` follows the costs."""
+"""One step of a logic loss: rows are fetched, move and give the losses; then ``delta`` follows the costs. Nothing is written."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from dualogic import numerics
+from dualogic.compile.evaluate import autocast_off
 from dualogic.compile.plan import describe_cost
 from dualogic.duals.table import DualTable, Update
-from dualogic.errors import NonFiniteError, StateError
+from dualogic.errors import NonFiniteError
 from dualogic.kernels import fused
-from dualogic.loss.checks import CheckedModule
+from dualogic.loss.checks import Call, Parts
 from dualogic.loss.opaque import snapshot
-from dualogic.loss.selection import Selection
+from dualogic.loss.selection import wide
 from dualogic.methods.base import State
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a call comes to: losses and costs ``(batch, rules)``, rows to write, and what all samples share from now on."""
+
+    losses: Tensor
+    costs: Tensor
+    update: Update | None = None
+    state: State | None = None
 
 
-class SteppingModule(CheckedModule):
-    """A module that evaluates its program on stored rows and updates them: in ``forward``, by :meth:`step`, or not at all."""
+@dataclasses.dataclass(frozen=True)
+class Fetched:
+    """What a step reads and its owner then overwrites: rows (``None`` for the optimal duals), where they are from, which entries
+    of that index were in range (``None`` for all), and what all samples share.
+    """
 
-    def step(self) -> None:
-        """With ``update="manual"``: apply the update that belongs to the latest training call of ``forward``.
+    rows: Tensor | None
+    index: Tensor | None
+    good: Tensor | None
+    state: State
 
-        Call it once per optimizer step, wherever the duals should move; a closure may evaluate the loss as often as it likes.
-        """
-        if self.update != "manual":
-            raise StateError('step() belongs to LogicLoss(..., update="manual"); this loss updates itself in forward')
-        with self._run.lock:
-            if self._run.pending is None:
-                raise StateError("step() has nothing to apply: call forward in training mode, with gradients enabled, first")
-            self._commit()
-
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[Self]:
-        """Suspend updates, as in ``with logic.frozen(): ...``; the stored duals are used."""
-        with self._run.lock:
-            self._run.frozen += 1
-        try:
-            yield self
-        finally:
-            with self._run.lock:
-                self._run.frozen -= 1
-
-    def _evaluate(
-        self,
-        values: Any,
-        index: Tensor | None,
-        optimal: bool,
-        updating: bool,
-        at_once: bool,
-        selection: Selection | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Losses and costs ``(batch, rules)``, in the order of the design: duals, loss, delta."""
-        compiling = not at_once and torch.compiler.is_compiling()
-        whole_batch = selection is None and not at_once and not compiling
-        if updating and whole_batch and index is not None and self._plain:
-            whole = self._program.whole_step(index, self._table.values, self._state, self._guard.flags, values)
-            if whole is not None:
-                return whole
-        rows, index, good = (None, index, None) if optimal else self._fetch(index, at_once)
-        state = self._state
-        if compiling:
-            rows, state = self._snapshot(rows)
-        update: Update | None = None
-        finite: Tensor | None = None
-        noted: Tensor | None = None
-        if updating and rows is not None and self._program.width:
-            with torch.no_grad():
-                update, finite, noted = self._move(index, good, rows, state, values, at_once, selection)
-        loss_first = self._program.loss_first or self.update == "manual"
-        losses, costs = self._program.losses(rows if loss_first or update is None else update.local, state, values)
-        if selection is not None:
-            losses, costs = selection.only(losses), selection.only(costs)
-        if update is None:
-            finite = self._find_finite(costs, values, at_once, self.training and torch.is_grad_enabled(), updating, rows)
-        if updating:
-            seen = costs.detach()
-            if update is not None and self.update == "manual" and not self._program.loss_first:
-                # The loss came before the move, but delta follows the costs under the moved duals, as in forward mode.
-                with torch.no_grad():
-                    seen = self._program.losses(update.local, state, values)[1]
-            if selection is not None:
-                seen, finite = selection.only(seen), selection.among(finite)
-            # Weights that have moved may be on a cost that they left out before.
-            alone = update is not None and at_once and self._peers is None
-            if alone and not seen.sum().item() < self._limits(seen.dtype, stored=True)[0]:
-                self._find_finite(seen, values, at_once, True, True, rows)
-            if self._peers is not None:
-                seen, finite = self._peers.gather(seen), None if finite is None else self._peers.gather(finite)
-                noted = None if noted is None else self._peers.gather(noted)
-                if finite is None and update is not None:
-                    finite = (seen < self._limits(seen.dtype, stored=True)[0]).all(1)
-            after = self._program.advance(state, seen, finite, noted)
-            self._run.pending = (update, after if selection is None else selection.gate(after, state))
-            if self.update == "forward":
-                self._commit()
-        return losses, costs
-
-    def _fetch(self, index: Tensor | None, at_once: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Rows of the table, a safe index, and which entries of it were in range (``None`` if all are)."""
-        if not self._program.width:
-            return self._state["delta"].new_empty(1, 0), index, None
+    @classmethod
+    def of(cls, parts: Parts, index: Tensor | None, at_once: bool, optimal: bool = False) -> Fetched:
+        """The rows of some samples; nothing is stored if the program has no width."""
+        if optimal:
+            return cls(None, index, None, parts.state)
+        if not parts.program.width:
+            return cls(parts.state["delta"].new_empty(1, 0), index, None, parts.state)
         if at_once or index is None:
-            return self._table.fetch(index), index, None  # type: ignore[arg-type]
-        return self._table.fetch_checked(index, self._guard.flags)
+            return cls(parts.table.fetch(index), index, None, parts.state)  # type: ignore[arg-type]
+        return cls(*parts.table.fetch_checked(index, parts.guard.flags), parts.state)
 
-    def _move(
-        self,
-        index: Tensor | None,
-        good: Tensor | None,
-        rows: Tensor,
-        state: State,
-        values: Any,
-        at_once: bool,
-        selection: Selection | None,
-    ) -> tuple[Update, Tensor | None, Tensor | None]:
-        """The rows after a step, which samples count: in range, with finite costs and moves (``None`` if all do), and what else
-        they tell.
-        """
-        costs, moves, noted = self._program.moves(rows, state, values)
-        if selection is not None:
-            costs, moves = selection.only(costs), selection.only(moves)
-        elif good is not None and index is not None and self._can_fuse(rows, moves):
-            limit, most = self._limits(costs.dtype, stored=True)
-            new, moved = fused.advance_rows(index, good, costs, rows, moves, self._guard.flags, limit, most)
-            return Update(new, index, new), moved, noted
-        counted = self._find_finite(costs, values, at_once, True, True, rows, moves)
-        if good is not None and counted is not None:
-            counted = counted & good
-        selected = None
-        if selection is not None:
-            counted, selected = selection.among(counted), selection.mask
-        if counted is not None:
-            moves = torch.where(counted.unsqueeze(1), moves, 0.0)
+    def copied(self) -> Fetched:
+        """The same with copies of what is overwritten; see :mod:`dualogic.loss.opaque`."""
+        copies = snapshot([*self.state.values(), *(() if self.rows is None else (self.rows,))])
+        return Fetched(None if self.rows is None else copies[-1], self.index, self.good, dict(zip(self.state, copies)))
 
-        def apply(rows: Tensor, moves: Tensor) -> Tensor:
-            return self._program.apply_moves(rows, moves, values)
 
-        if self._peers is None or self._table.collective:
-            return self._table.advance(index, rows, moves, apply, counted, selected), counted, noted  # type: ignore[arg-type]
-        from dualogic.duals.replicated import advance_together
+def take_step(parts: Parts, call: Call) -> Outcome:
+    """The losses of a call and the state after it, in the order of Algorithm 1: duals, loss, delta."""
+    with autocast_off(call.bound.device):
+        return _take(parts, call, parts.program.evaluate(call.bound))
 
-        return advance_together(self._table, self._peers, index, rows, moves, apply, counted, selected), counted, noted
 
-    def _snapshot(self, rows: Tensor | None) -> tuple[Tensor | None, State]:
-        """Copies of what this step reads and then overwrites; see :mod:`dualogic.loss.opaque`."""
-        names = list(self._state)
-        copies = snapshot([*self._state.values(), *(() if rows is None else (rows,))])
-        return None if rows is None else copies[-1], dict(zip(names, copies))
-
-    @property
-    def _plain(self) -> bool:
-        """The table is a tensor on this device, updated in forward by this process alone."""
-        return self._peers is None and type(self._table) is DualTable and self.update == "forward"
-
-    def _can_fuse(self, rows: Tensor, moves: Tensor) -> bool:
-        plain = self._peers is None and type(self._table) is DualTable and self._program.additive and rows.dtype == moves.dtype
-        return plain and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
-
-    def _limits(self, dtype: torch.dtype, stored: bool) -> tuple[float, float]:
-        """What costs and moves of a type must stay below; if they are to be stored, for the type of what is stored too."""
-        compiling = torch.compiler.is_compiling()  # then they are constants, and a memory of them would compile once more
-        found = None if compiling else self._run.limits.get((dtype, stored))
-        if found is None:
-            narrow = numerics.narrower(dtype, self._state["delta"].dtype) if stored else dtype
-            found = (self._program.largest_cost(narrow), numerics.largest_move(narrow))
-            if not compiling:
-                self._run.limits[dtype, stored] = found
-        return found
-
-    def _find_finite(
-        self,
-        costs: Tensor,
-        values: Any,
-        at_once: bool,
-        learning: bool,
-        stored: bool,
-        rows: Tensor | None,
-        moves: Tensor | None = None,
-    ) -> Tensor | None:
-        """Which samples have costs and moves within limits; at once, raises an error if some have not, and gives ``None``."""
-        costs = costs.detach()
-        limit, most = self._limits(costs.dtype, stored)
-        if at_once:
-            # Costs are not negative: if their sum is small enough, so are they. Only a suspicious sum is looked at closely.
-            fine = costs.sum().item() < limit or bool((costs < limit).all())
-            # Where nothing exists a move is -inf; where a move overflows downwards, another does upwards.
-            fine = fine and (moves is None or not moves.numel() or moves.amax().item() < most)
-            if self._peers is not None and learning:
-                self._peers.agree(lambda: None if fine else self._refuse(costs, values, limit, rows, moves))
-            elif not fine:
-                self._refuse(costs, values, limit, rows, moves)
-            return None
-        finite = costs < limit
-        if moves is not None:
-            finite = finite & (moves < most).all(1, keepdim=True)
-        self._guard.note_costs(finite)
-        return finite.all(1)
-
-    def _refuse(self, costs: Tensor, values: Any, limit: float, rows: Tensor | None, moves: Tensor | None) -> None:
-        """Say what is behind a cost or a move that is past its limit."""
-        if moves is not None and bool((costs < limit).all()):
-            sample = int(moves.amax(1).nan_to_num(torch.inf).argmax())
-            raise NonFiniteError(
-                f"the dual variables of the sample at position {sample} would move by {moves[sample].amax().item():.4g}, past "
-                f"what can be stored; give the method a smaller step (and look at its schedule), or divide the terms of the "
-                f"rules by a scale. No dual variable was changed."
-            )
-        sample, _, found = describe_cost(self._program.plan.names, costs, limit)
-        if rows is not None and not bool((rows[min(sample, rows.shape[0] - 1)] < torch.inf).all()):
-            raise NonFiniteError(f"{found}, because {self._table.spoilt}. No dual variable was changed.")
-        self._program.plan.refuse_non_finite(costs, values, limit)
-
-    def _commit(self) -> None:
-        assert self._run.pending is not None
-        update, state = self._run.pending
-        self._run.pending = None
+def _take(parts: Parts, call: Call, values: Any) -> Outcome:
+    program, selection = parts.program, call.selection
+    compiling = torch.compiler.is_compiling()
+    eager = call.at_once or compiling or parts.manual or not _is_plain(parts)
+    if call.updating and selection is None and call.index is not None and not eager:
+        whole = program.whole_step(call.index, parts.table.values, parts.state, parts.guard.flags, values)
+        if whole is not None:
+            return Outcome(*whole)
+    fetched = Fetched.of(parts, call.index, call.at_once, call.optimal)
+    if compiling:
+        fetched = fetched.copied()
+    rows, state = fetched.rows, fetched.state
+    update: Update | None = None
+    finite: Tensor | None = None
+    noted: Tensor | None = None
+    if call.updating and rows is not None and program.width:
         with torch.no_grad():
-            if update is not None:
-                self._table.commit(update, self._state["steps"])
-            # In place, so that captured graphs, which know addresses only, see the new state.
-            for name, value in state.items():
-                self._state[name].copy_(value)
+            update, finite, noted = _move(parts, call, values, fetched, rows)
+    loss_first = program.loss_first or parts.manual
+    losses, costs = program.losses(rows if loss_first or update is None else update.local, state, values)
+    if selection is not None:
+        losses, costs = selection.only(losses), selection.only(costs)
+    if update is None:
+        finite = _find_finite(parts, call, values, costs, rows)
+    if not call.updating:
+        return Outcome(losses, costs)
+    seen = costs.detach()
+    if update is not None and parts.manual and not program.loss_first:
+        # The loss came before the move, but delta follows the costs under the moved duals, as in forward mode.
+        with torch.no_grad():
+            seen = program.losses(update.local, state, values)[1]
+    if selection is not None:
+        seen, finite = selection.only(seen), selection.among(finite)
+    limit = _limits(parts, seen.dtype, stored=True)[0]
+    # Weights that have moved may be on a cost that they left out before.
+    if update is not None and call.at_once and parts.peers is None and not seen.sum().item() < limit:
+        _find_finite(parts, call, values, seen, rows)
+    if parts.peers is not None:
+        seen, finite = parts.peers.gather(seen), None if finite is None else parts.peers.gather(finite)
+        noted = None if noted is None else parts.peers.gather(noted)
+        if finite is None and update is not None:
+            finite = (seen < limit).all(1)
+    after = program.advance(state, seen, finite, noted)
+    return Outcome(losses, costs, update, after if selection is None else selection.gate(after, state))
+
+
+def _move(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> tuple[Update, Tensor | None, Tensor | None]:
+    """The rows after a step, which samples count: in range, with finite costs and moves (``None`` if all do), and what else
+    they tell.
+    """
+    index, good, selection = fetched.index, fetched.good, call.selection
+    costs, moves, noted = parts.program.moves(rows, fetched.state, values)
+    if selection is not None:
+        columns = selection.columns(parts.program.plan.positions(parts.program.owners(), moves.device))
+        costs, moves = selection.only(costs), torch.where(wide(columns), moves, 0.0)
+    elif good is not None and index is not None and _can_fuse(parts, rows, moves):
+        limit, most = _limits(parts, costs.dtype, stored=True)
+        new, moved = fused.advance_rows(index, good, costs, rows, moves, parts.guard.flags, limit, most)
+        return Update(new, index, new), moved, noted
+    counted = _find_finite(parts, call, values, costs, rows, moves)
+    if good is not None and counted is not None:
+        counted = counted & good
+    if counted is not None:
+        moves = torch.where(counted.unsqueeze(1), moves, 0.0)
+    movable, selected = counted, None
+    if selection is not None:
+        selected = selection.mask
+        movable = columns if counted is None else columns & (counted if columns.dim() == 1 else wide(counted))
+
+    def apply(rows: Tensor, moves: Tensor) -> Tensor:
+        return parts.program.apply_moves(rows, moves, values)
+
+    if parts.peers is None or parts.table.collective:
+        return parts.table.advance(index, rows, moves, apply, movable, selected), counted, noted  # type: ignore[arg-type]
+    from dualogic.duals.replicated import advance_together
+
+    return advance_together(parts.table, parts.peers, index, rows, moves, apply, movable, selected), counted, noted
+
+
+def reduce(losses: Tensor, call: Call, reduction: str) -> Tensor:
+    """The loss of a call from those of its samples and rules, ``(batch, rules)``; see :class:`~dualogic.LogicLoss`."""
+    if reduction == "none":
+        dropped = call.bound.dropped
+        return losses.sum(1) if not dropped else losses.sum() + losses.new_zeros(dropped)
+    if call.selection is None and reduction == "mean" and call.peers is None and call.batch and losses.shape[1] == 1:
+        return losses.mean()  # one operation instead of two, each way
+    selection = call.selection if reduction == "mean" else None
+    total = losses.sum() if selection is None or selection.ruled is None else losses.sum(0)
+    total = total if call.peers is None else total * call.peers.size
+    if reduction == "sum":
+        return total
+    return total / max(call.batch, 1) if selection is None else selection.mean(total)
+
+
+def _is_plain(parts: Parts) -> bool:
+    """The table is a tensor on this device, updated by this process alone."""
+    return parts.peers is None and type(parts.table) is DualTable
+
+
+def _can_fuse(parts: Parts, rows: Tensor, moves: Tensor) -> bool:
+    fits = _is_plain(parts) and parts.program.additive and rows.dtype == moves.dtype
+    return fits and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
+
+
+def _limits(parts: Parts, dtype: torch.dtype, stored: bool) -> tuple[float, float]:
+    """What costs and moves of a type must stay below; if they are to be stored, for the type of what is stored too."""
+    narrow = numerics.narrower(dtype, parts.state["delta"].dtype) if stored else dtype
+    return parts.program.largest_cost(narrow), numerics.largest_move(narrow)
+
+
+def _find_finite(
+    parts: Parts, call: Call, values: Any, costs: Tensor, rows: Tensor | None, moves: Tensor | None = None
+) -> Tensor | None:
+    """Which samples have costs and moves within limits; at once, raises an error if some have not, and gives ``None``."""
+    costs = costs.detach()
+    limit, most = _limits(parts, costs.dtype, call.updating)
+    if call.at_once:
+        # Costs are not negative: if their sum is small enough, so are they. Only a suspicious sum is looked at closely.
+        fine = costs.sum().item() < limit or bool((costs < limit).all())
+        # Where nothing exists a move is -inf; where a move overflows downwards, another does upwards.
+        fine = fine and (moves is None or not moves.numel() or moves.amax().item() < most)
+        if call.peers is not None:
+            call.peers.agree(lambda: None if fine else _refuse(parts, values, costs, limit, rows, moves))
+        elif not fine:
+            _refuse(parts, values, costs, limit, rows, moves)
+        return None
+    finite = costs < limit
+    if moves is not None:
+        finite = finite & (moves < most).all(1, keepdim=True)
+    parts.guard.note_costs(finite)
+    return finite.all(1)
+
+
+def _refuse(parts: Parts, values: Any, costs: Tensor, limit: float, rows: Tensor | None, moves: Tensor | None) -> None:
+    """Say what is behind a cost or a move that is past its limit."""
+    if moves is not None and bool((costs < limit).all()):
+        sample = int(moves.amax(1).nan_to_num(torch.inf).argmax())
+        raise NonFiniteError(
+            f"the dual variables of the sample at position {sample} would move by {moves[sample].amax().item():.4g}, past "
+            f"what can be stored; give the method a smaller step (and look at its schedule), or divide the terms of the "
+            f"rules by a scale. No dual variable was changed."
+        )
+    sample, _, found = describe_cost(parts.program.plan.names, costs, limit)
+    if rows is not None and not bool((rows[min(sample, rows.shape[0] - 1)] < torch.inf).all()):
+        raise NonFiniteError(f"{found}, because {parts.table.spoilt}. No dual variable was changed.")
+    parts.program.plan.refuse_non_finite(costs, values, limit)

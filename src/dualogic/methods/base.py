@@ -22,6 +22,7 @@ from dualogic.compile.plan import Plan, compile_rules
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.formula.shape import as_int
+from dualogic.normalize.unlabelled import Unlabelled
 
 State = dict[str, Tensor]
 
@@ -33,7 +34,6 @@ class Program(abc.ABC):
         plan: the compiled rules.
         width: stored numbers per sample.
         loss_first: compute the loss with the old rows, before they move.
-        shared: all samples use one row.
         additive: ``apply_moves`` is a plain addition, which the fused kernels know.
         summed: the losses of rules are added up; otherwise they are averaged, so that many rules are no heavier than one.
         stored: what a row holds, in words; checkpoints of the same words can be read.
@@ -42,10 +42,17 @@ class Program(abc.ABC):
     plan: Plan
     width: int = 0
     loss_first: bool = False
-    shared: bool = False
     additive: bool = False
     summed: bool = False
     stored: str = "nothing"
+
+    def for_samples(self, count: int | None) -> Program:
+        """The same program for a table of so many samples, or for one row that serves all."""
+        return self
+
+    def owners(self) -> tuple[int, ...]:
+        """The position of the rule that each stored number belongs to; the number of rules stands for all of them."""
+        return (len(self.plan.names),) * self.width
 
     def initial_state(self, dtype: torch.dtype) -> State:
         """The state that all samples share: ``delta`` and ``steps`` at least."""
@@ -74,8 +81,8 @@ class Program(abc.ABC):
         """Losses and costs ``(batch, rules)``; ``rows=None`` stands for the optimal duals."""
 
     def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
-        """The shared state after a step with these costs; ``finite`` says which samples count, ``noted`` comes from :meth:`moves`
-        and is 0 for samples that are left out.
+        """The shared state after a step with these costs; ``finite`` says which samples count, ``(batch,)``, or which of them for
+        each rule, ``(batch, rules)``; ``noted`` comes from :meth:`moves`.
         """
         return {**state, "steps": state["steps"] + 1}
 
@@ -118,7 +125,13 @@ class Method(abc.ABC):
         return repr(self)
 
 
-def compile_costs(rules: Mapping[str, Formula], class_cost: str, evidence: float | None = 0.0, resting: bool = False) -> Plan:
+def compile_costs(
+    rules: Mapping[str, Formula],
+    class_cost: str,
+    evidence: float | None = 0.0,
+    resting: bool = False,
+    unlabelled: Unlabelled = (),
+) -> Plan:
     """The plan of a method that works on costs."""
     check_choice("class_cost", class_cost, CLASS_COSTS)
-    return compile_rules(rules.items(), class_cost, evidence, resting)
+    return compile_rules(rules.items(), class_cost, evidence, resting, unlabelled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from dualogic.kernels import fused
 from dualogic.losses import DELTA_RULES, half_normal_loss, half_normal_slope, truncated_normal_loss, truncated_normal_slope
 from dualogic.losses.delta import violations_delta
 from dualogic.methods.base import Method, Program, State, compile_costs
+from dualogic.numerics import wide
 
 RELEASED = "released"
 VIOLATIONS = "violations"
@@ -119,6 +121,13 @@ class DistributionalProgram(Program):
         self.spreads = find_spreads(method.spread, self.plan.names)
         self.epoch = method.epoch
 
+    def for_samples(self, count: int | None) -> DistributionalProgram:
+        if self.method.epoch is not None or self.epoch == count:
+            return self
+        twin = copy.copy(self)
+        twin.epoch = count
+        return twin
+
     def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:
         return compile_costs(rules, method.class_cost, as_share(method.evidence, "evidence"))
 
@@ -170,17 +179,17 @@ class DistributionalProgram(Program):
         rule = self.method.delta
         known = rule in ("mean", "square", VIOLATIONS) and self.spreads is None
         limit = self.largest_cost(numerics.narrower(costs.dtype, old.dtype))
-        if finite is not None and fused.usable(costs) and known and costs.shape[0] <= fused.MAX_BATCH:
+        if finite is not None and finite.dim() == 1 and fused.usable(costs) and known and costs.shape[0] <= fused.MAX_BATCH:
             new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule, limit)
             return new
         if finite is None:
             counted, count = costs, torch.full((), float(costs.shape[0]), dtype=costs.dtype, device=costs.device)
         else:
             # Costs under weights that have just moved: one that they left out before may be past the limit.
-            finite = finite & (costs < limit).all(1)
-            counted, count = costs.masked_fill(~finite.unsqueeze(1), 0.0), finite.sum().to(costs.dtype)
+            finite = wide(finite) & (costs < limit).all(1, keepdim=True)
+            counted, count = costs.masked_fill(~finite, 0.0), finite.sum(0).to(costs.dtype)
         if self.method.delta == RELEASED:
-            new.update(self._released(state, counted, count))
+            new.update(self._released(state, counted, count.amax()))
             return new
         if rule == VIOLATIONS:
             new["delta"] = self._bounded(violations_delta(counted, old.to(costs.dtype)).to(old.dtype))

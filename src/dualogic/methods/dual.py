@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
@@ -17,12 +18,16 @@ from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
+from dualogic.formula.inspect import collect_symbols
+from dualogic.formula.node import walk
 from dualogic.kernels import fused
 from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
 from dualogic.methods.lean import advance_known, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, steps
+from dualogic.normalize.unlabelled import check_unlabelled, describe_unlabelled, find_unlabelled
+from dualogic.numerics import wide
 
 FOUND = "found"
 SMALLEST = 1e-20
@@ -55,6 +60,9 @@ class Dual(DistributionalMethod):
         evidence: ``"found"``, or as in :class:`~dualogic.methods.distributional.DistributionalMethod`. If found, an antecedent is
             evidence until its consequent is firmly believed also where the antecedent is not; see
             :func:`~dualogic.methods.lean.advance_known`.
+        unlabelled: what no label shows and only the rules can teach, by the name of a symbol: a list of classes, or ``True`` for
+            all of it. The antecedent of an implication whose consequent asks for it is evidence; see
+            :class:`~dualogic.normalize.unlabelled.Asking`. A marked antecedent keeps its own share.
         implication: ``"rests"``: ``P >> Q`` costs nothing where ``Q`` is at least as believed as ``P``, and comparisons in ``P``
             hold or do not. ``"or"``: it is ``~P | Q``, as in the paper.
         first: ``"nearest"``: in the loss, the weights of an ``or`` are multiplied by ``(c_min / c)^4``. ``"equal"``: not.
@@ -83,6 +91,11 @@ class Dual(DistributionalMethod):
         >>> import dualogic as dl
         >>> dl.LogicLoss(dl.var("x") <= 1, method=dl.methods.Dual(step=0.5, delta="exact"))
         LogicLoss(rule: x <= 1; method=dual, 0 dual variables shared by all samples)
+
+        No label shows a 6, so the rule does not unlearn 9s in its place:
+
+        >>> f, g = dl.categorical("f", 10), dl.categorical("g", 10)
+        >>> logic = dl.LogicLoss((g == 9) >> (f == 6), num_samples=100, method=dl.methods.Dual(unlabelled={"f": [6]}))
     """
 
     name: ClassVar[str] = "dual"
@@ -91,6 +104,7 @@ class Dual(DistributionalMethod):
     delta: str = "violations"
     floor: float = 1.0
     evidence: bool | float | str = FOUND
+    unlabelled: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     implication: str = "rests"
     first: str = "nearest"
     step: float = 0.07
@@ -107,6 +121,7 @@ class Dual(DistributionalMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "unlabelled", check_unlabelled(self.unlabelled))
         check_choice("rule", self.rule, UPDATE_RULES)
         check_choice("implication", self.implication, ("rests", "or"))
         check_choice("first", self.first, ("nearest", "equal"))
@@ -166,6 +181,8 @@ class DualProgram(DistributionalProgram):
         super().__init__(rules, method)
         self.width = self.plan.width
         self.loss_first = method.loss_first
+        self.shared = False
+        self._places = {name: position for position, name in enumerate(self.plan.names)}
         self.summed = method.rules == "sum"
         self.additive = not self.plan.masked
         self.rule = UPDATE_RULES[method.rule]
@@ -176,12 +193,28 @@ class DualProgram(DistributionalProgram):
         self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
         if self.leaning:
             self.stored += ", and for each implication the odds of its beliefs and what was learned"
+        if self.unlabelled:
+            self.stored += f", where no label shows {describe_unlabelled(self.unlabelled)}"
         self.finding = sum(len(level.paths) for level in self.leaning if level.share is None)
         slow, lean = (
             1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step)
         )
         self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow, lean)
         self.two_levels = find_two_levels(self.plan) if plain else None
+
+    def owners(self) -> tuple[int, ...]:
+        found: list[int] = []
+        for level in self.plan.levels:
+            lanes = [_path_key(path, self._places)[0] for path in level.paths]
+            inner = level.width // (level.operands * len(lanes))
+            found += [lane for lane in lanes for _ in range(inner)] * level.operands if level.width else []
+        return tuple(found)
+
+    def for_samples(self, count: int | None) -> DualProgram:
+        twin = copy.copy(super().for_samples(count))
+        assert isinstance(twin, DualProgram)
+        twin.shared = count is None
+        return twin
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
         """On a GPU, a training step of a rule of two levels in three kernels: losses and costs; ``None`` if it does not fit."""
@@ -202,7 +235,8 @@ class DualProgram(DistributionalProgram):
         assert isinstance(method, Dual)
         resting = method.implication == "rests"
         share = None if method.evidence == FOUND else as_share(method.evidence, "evidence")
-        return compile_costs(rules, method.class_cost, share if resting else share or 0.0, resting)
+        self.unlabelled = find_unlabelled(method.unlabelled, collect_symbols(walk(*rules.values())))
+        return compile_costs(rules, method.class_cost, share if resting else share or 0.0, resting, self.unlabelled)
 
     def initial_state(self, dtype: torch.dtype) -> State:
         state = super().initial_state(dtype)
@@ -215,11 +249,15 @@ class DualProgram(DistributionalProgram):
         if noted is None or not self.finding:
             return new
         if finite is None:
-            new["known"] = advance_known(state["known"], noted.mean(0))
+            new["known"] = advance_known(state["known"], noted.mean(0), noted.shape[0])
             return new
-        count = finite.sum()
-        mean = torch.where(finite.view(-1, 1, 1), noted, 0.0).sum(0) / count.clamp_min(1)
-        new["known"] = torch.where(count > 0, advance_known(state["known"], mean), state["known"])
+        counted = wide(finite).unsqueeze(1)
+        if finite.dim() > 1:
+            rules = [_path_key(path, self._places)[0] for level in self.leaning if level.share is None for path in level.paths]
+            counted = counted.index_select(2, self.plan.positions(tuple(rules), noted.device))
+        count = counted.sum(0)
+        mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
+        new["known"] = torch.where(count > 0, advance_known(state["known"], mean, count[0]), state["known"])
         return new
 
     def _shares(self, state: State) -> dict[int, Tensor | float]:
@@ -303,8 +341,7 @@ class DualProgram(DistributionalProgram):
             else:
                 weights = self.rule.weights(columns.masked_fill(~mask, 0.0), mask)
             found.update(split_by_path(level, weights))
-        positions = {name: position for position, name in enumerate(self.plan.names)}
-        return dict(sorted(found.items(), key=lambda entry: _path_key(entry[0], positions)))
+        return dict(sorted(found.items(), key=lambda entry: _path_key(entry[0], self._places)))
 
 
 def split_by_path(level: Any, weights: Tensor) -> dict[str, Tensor]:

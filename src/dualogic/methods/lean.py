@@ -21,6 +21,8 @@ LEAST = 0.2
 """Below this a consequent is not believed often enough to tell anything."""
 CLOSED, OPEN = 0.06, 0.08
 """How often a consequent is believed without its antecedent, when all of the antecedent is evidence, and when none is."""
+PRIOR = 100.0
+"""How many entries are taken to have told that a consequent is believed with its antecedent only, before there were any."""
 DEAREST = 20.0
 """Costs above this move weights no further."""
 
@@ -137,25 +139,28 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
 
 
 def start_known(count: int, dtype: torch.dtype) -> Tensor:
-    """Running means of :func:`note` and the highest share so far, ``(5, implications)``."""
-    return torch.zeros(5, count, dtype=dtype)
+    """Running means of :func:`note`, the highest share so far, and how many entries were seen, ``(6, implications)``."""
+    return torch.zeros(6, count, dtype=dtype)
 
 
-def advance_known(known: Tensor, noted: Tensor) -> Tensor:
+def advance_known(known: Tensor, noted: Tensor, count: Tensor | int) -> Tensor:
     """The state after a batch.
 
     The share is that of firm beliefs in the consequent that stand without the antecedent: where a consequent is believed only
-    with it, the rule itself is what taught it. It is held at its highest, because a rule that opens late unlearns what it taught.
+    with it, the rule itself is what taught it. It is held at its highest, because a rule that opens late unlearns what it taught;
+    so that a first small batch cannot open it for good, :data:`PRIOR` entries count against it.
 
     Args:
         known: from :func:`start_known`.
         noted: means over the batch of :func:`note`, ``(4, implications)``.
+        count: of samples in the batch.
     """
     means = torch.lerp(known[:4], noted.to(known.dtype), RATE)
     without = means[1] / means[0].clamp_min(torch.finfo(means.dtype).tiny)
     within = means[3] / means[2].clamp_min(torch.finfo(means.dtype).tiny)
-    found = without / (without + within).clamp_min(LEAST)
-    return torch.cat([means, torch.maximum(known[4], found).unsqueeze(0)])
+    seen = known[5] + count * (noted[0] + noted[2])
+    found = without / ((without + within).clamp_min(LEAST) + PRIOR / seen)
+    return torch.cat([means, torch.stack([torch.maximum(known[4], found), seen])])
 
 
 def share_of(known: Tensor) -> Tensor:

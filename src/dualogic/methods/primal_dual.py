@@ -168,6 +168,10 @@ class PrimalDualProgram(Program):
         self.width = self.count * (2 if method.momentum else 1) + 1
         self.stored = "multipliers, velocities and visits" if method.momentum else "multipliers and visits"
 
+    def owners(self) -> tuple[int, ...]:
+        each = tuple(range(self.count))
+        return (*each, *(each if self.method.momentum else ()), self.count)
+
     def mix(self, values: Any) -> Tensor:
         """Costs ``(batch, rules)``."""
         raise NotImplementedError

@@ -27,11 +27,12 @@ from dualogic.formula.connective import (
 from dualogic.formula.evidence import Evidence
 from dualogic.normalize.depth import check_depth
 from dualogic.normalize.evidence import mark_literals
+from dualogic.normalize.unlabelled import Asking, Unlabelled
 
 _FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
 
 
-def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False) -> Formula:
+def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False, unlabelled: Unlabelled = ()) -> Formula:
     """Push negations and evidence markers down to the atoms; unfold ``>>``, ``Iff``, ``Xor``, ``ExactlyOne`` and ``AtMost``.
 
     The result has the same cost, satisfaction, gradients and levels; its size is linear in that of the formula, except below
@@ -44,6 +45,8 @@ def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False
             leaves it to be found out.
         resting: keep implications that are to hold, and both directions of an ``Iff``, as
             :class:`~dualogic.formula.connective.Resting`, which has another cost.
+        unlabelled: what no label shows. An antecedent that is not marked itself is evidence if its consequent asks for it, see
+            :class:`~dualogic.normalize.unlabelled.Asking`; so is a side of a resting ``Iff``, if the other side alone does.
 
     Example:
         >>> import dualogic as dl
@@ -52,7 +55,7 @@ def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False
         (evidence(~a) | b) & level(b & ~a) & (~a | ~b)
     """
     check_depth(formula)
-    return _Pass(evidence, resting).convert(formula, True)
+    return _Pass(evidence, resting, Asking(unlabelled)).convert(formula, True)
 
 
 def is_literal(formula: Formula) -> bool:
@@ -73,9 +76,10 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
 
 
 class _Pass:
-    def __init__(self, evidence: float | None, resting: bool) -> None:
+    def __init__(self, evidence: float | None, resting: bool, asks: Asking) -> None:
         self.evidence = evidence
         self.resting = resting
+        self.asks = asks
         self.done: dict[tuple[int, bool], Formula] = {}
 
     def convert(self, node: Formula, positive: bool) -> Formula:
@@ -107,21 +111,23 @@ class _Pass:
         return self.convert(node.operand, positive)
 
     def _Implication(self, node: Implication, positive: bool) -> Formula:
+        given, consequent = node.antecedent, self.convert(node.consequent, positive)
+        share = 1.0 if positive and self.asks(consequent) else self.evidence
         if positive and self.resting:
-            marked = isinstance(node.antecedent, Evidence)
-            share = node.antecedent.share if isinstance(node.antecedent, Evidence) else self.evidence
-            return self._rest(node.antecedent.operand if marked else node.antecedent, node.consequent, share)  # type: ignore[attr-defined]
-        antecedent = self.convert(node.antecedent, not positive)
-        if positive and not isinstance(node.antecedent, Evidence):
-            antecedent = mark_literals(antecedent, self.evidence or 0.0)
-        return join("|" if positive else "&", [antecedent, self.convert(node.consequent, positive)])
+            if isinstance(given, Evidence):
+                given, share = given.operand, given.share
+            return self._rest(given, consequent, share)
+        antecedent = self.convert(given, not positive)
+        if positive and not isinstance(given, Evidence):
+            antecedent = mark_literals(antecedent, share or 0.0)
+        return join("|" if positive else "&", [antecedent, consequent])
 
     def _rest(self, antecedent: Formula, consequent: Formula, share: float | None) -> Formula:
         believed = self.convert(antecedent, True)
         literal = believed.operand if isinstance(believed, Evidence) else believed
         if isinstance(literal, Comparison) or not is_literal(literal):
             believed = Premise(believed)
-        return Resting(believed, self.convert(consequent, True), share)
+        return Resting(believed, consequent, share)
 
     def _Evidence(self, node: Evidence, positive: bool) -> Formula:
         return mark_literals(self.convert(node.operand, positive), node.share)
@@ -129,8 +135,14 @@ class _Pass:
     def _Equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")
         if self.resting and positive != node.negated:
-            # Neither side is the evidence of the other.
-            return join(outer, [self._rest(node.left, node.right, 0.0), self._rest(node.right, node.left, 0.0)])
+            # Neither side is the evidence of the other, unless labels show one of them alone.
+            left_side, right_side = self.convert(node.left, True), self.convert(node.right, True)
+            lean = self.asks(right_side) - self.asks(left_side)
+            parts = [
+                self._rest(node.left, right_side, float(lean == 1)),
+                self._rest(node.right, left_side, float(lean == -1)),
+            ]
+            return join(outer, parts)
         # (~a | b) & (~b | a) when it must hold, (a & ~b) | (b & ~a) when it must not.
         left, right = inner == "&", inner == "|"
         sides = [(node.left, node.right), (node.right, node.left)]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from dualogic.errors import suggest
 from dualogic.formula.atom import class_equals, class_in, compare
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
 from dualogic.formula.symbol import ClassExpression
 from dualogic.text.literals import read_number, read_string
 from dualogic.text.names import Group, describe_value
-from dualogic.text.source import listed, suggest
+from dualogic.text.source import listed
 
 if TYPE_CHECKING:
     from lark import Token, Tree

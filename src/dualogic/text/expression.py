@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from dualogic.errors import DualogicError, ParseError
+from dualogic.errors import DualogicError, ParseError, suggest
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import And, Iff, Implies, Not, Or
 from dualogic.formula.node import Node
@@ -15,7 +15,7 @@ from dualogic.formula.term import Term
 from dualogic.text.comparison import ClassSet, Undeclared, link
 from dualogic.text.literals import calculate, read_number, read_string
 from dualogic.text.names import FUNCTIONS, Function, Group, describe_value
-from dualogic.text.source import Source, listed, suggest
+from dualogic.text.source import Source, listed
 
 if TYPE_CHECKING:
     from lark import Token, Tree

@@ -6,7 +6,8 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from dualogic.text.source import Place, Source, suggest
+from dualogic.errors import suggest
+from dualogic.text.source import Place, Source
 
 KEYWORDS = ("axis", "bool", "class", "constant", "group", "let", "mask", "membership", "rule", "var")
 _WORD = re.compile(r"[^\s:=,]+")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import unicodedata
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Union
@@ -87,12 +86,6 @@ def _width(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'f'?`` for the known names nearest to a word, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def listed(names: Iterable[str], limit: int = 20) -> str:

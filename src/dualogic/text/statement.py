@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, cast
 
+from dualogic.errors import suggest
 from dualogic.formula.atom import boolean
 from dualogic.formula.connective import Formula
 from dualogic.formula.shape import Axis, as_int, axis, check_name, format_shape
@@ -14,7 +15,7 @@ from dualogic.text.comparison import ClassSet, ambiguous, member_value
 from dualogic.text.expression import Reader
 from dualogic.text.literals import read_number, read_string
 from dualogic.text.names import Group, describe_value
-from dualogic.text.source import Source, listed, suggest
+from dualogic.text.source import Source, listed
 
 if TYPE_CHECKING:
     from lark import Token, Tree

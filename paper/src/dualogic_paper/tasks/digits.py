@@ -20,6 +20,7 @@ from dualogic_paper.models.lenet import lenet5
 from dualogic_paper.tasks.task import Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
 
 SIZE = 32
+NINE = 9
 TURNED = (0, 1, -1, -1, -1, -1, 9, -1, 8, 6)
 """What each digit is after half a turn; -1 where it is none."""
 WORDS = {"g == 9": "predicting 9 on rotated images", "f == 6": "predicting 6 on upright images"}
@@ -32,6 +33,7 @@ class Digits(Task):
     Attributes:
         held_out: share of each class of the training set that is kept for validation.
         angle: training images are turned by 180 degrees plus or minus at most this; test images by 180.
+        exchanged: 9 is the digit without labels, and takes the name 6; what reads as a 6 upside down, named 9, is one.
     """
 
     name: ClassVar[str] = "digits"
@@ -47,7 +49,10 @@ class Digits(Task):
         Column("usps_q", "Q"),
     )
     choose_by: ClassVar[str] = "accuracy"
-    settings: ClassVar[dict[str, Setting]] = {"semantic": Setting(weight=0.5, learning_rate=5e-4)}
+    settings: ClassVar[dict[str, Setting]] = {
+        "semantic": Setting(weight=0.5, learning_rate=5e-4),
+        "dual": Setting(options={"unlabelled": {"f": [SIX]}}),
+    }
     arms: ClassVar[tuple[str, ...]] = names()
     mixed: ClassVar[bool] = False
     limits: ClassVar[dict[str, Limit]] = {"held_out": Limit(0, 1, open=True), "angle": Limit(0, 180)}
@@ -55,6 +60,7 @@ class Digits(Task):
     epochs: int = 60
     held_out: float = 0.2
     angle: float = 20.0
+    exchanged: bool = False
 
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> DigitsProblem:
         return DigitsProblem(self, seed, folder, device)
@@ -90,15 +96,20 @@ class DigitsProblem(Problem):
         self.task = task
         self.rules = {"rule": RULE}
         mnist, usps = load("mnist", folder), load("usps", folder)
-        labels = torch.from_numpy(mnist["train_y"]).long()
+        names = torch.arange(CLASSES)
+        if task.exchanged:
+            names[[SIX, NINE]] = names[[NINE, SIX]]
+        labels, test_labels, other_labels = (
+            names[torch.from_numpy(digits).long()] for digits in (mnist["train_y"], mnist["test_y"], usps["test_y"])
+        )
         validation, training = divide_by_class(labels, CLASSES, lambda count: [round(task.held_out * count)], seed)
         if not len(validation) or not len(training):
             raise OptionError(f"--held-out {task.held_out:g} leaves no image to {'train on' if len(validation) else 'choose by'}")
         images = torch.from_numpy(mnist["train_x"])
         self.images = _resize(images[training], device)
         self.labels = labels[training].to(device)
-        test = _resize(torch.from_numpy(mnist["test_x"]), device), torch.from_numpy(mnist["test_y"]).long().to(device)
-        other = _resize(torch.from_numpy(usps["test_x"]), device), torch.from_numpy(usps["test_y"]).long().to(device)
+        test = _resize(torch.from_numpy(mnist["test_x"]), device), test_labels.to(device)
+        other = _resize(torch.from_numpy(usps["test_x"]), device), other_labels.to(device)
         self.parts = {
             "validation": {"": (_resize(images[validation], device), labels[validation].to(device))},
             "test": {"": test, "usps_": other},

@@ -1,0 +1,135 @@
+"""What no label shows, as a user says it; and whether a formula asks for it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dualogic.errors import OptionError, SymbolError
+from dualogic.formula.atom import BooleanExpression, ClassIn, Comparison
+from dualogic.formula.connective import Complement, Formula, Resting
+from dualogic.formula.evidence import Evidence
+from dualogic.formula.inspect import SYMBOLS
+from dualogic.formula.node import Node, children, walk
+from dualogic.formula.symbol import Categorical, Mask
+
+Unlabelled = tuple[tuple[str, tuple[int, ...] | None], ...]
+"""Names of symbols with the classes that no label shows; ``None`` for all of a symbol."""
+
+
+def check_unlabelled(told: Any) -> dict[str, bool | tuple[Any, ...]]:
+    """What a user says, copied: ``True`` or classes by the name of a symbol; what is empty says nothing and is left out."""
+    if not isinstance(told, Mapping):
+        raise OptionError(
+            f"unlabelled maps names of symbols to the classes that no label shows, as in {{'f': [6]}}, or to True; got {told!r}"
+        )
+    found: dict[str, bool | tuple[Any, ...]] = {}
+    for name, classes in told.items():
+        classes = classes.tolist() if hasattr(classes, "tolist") else classes  # of an array or a tensor
+        if not isinstance(classes, bool) and (isinstance(classes, str) or not isinstance(classes, Iterable)):
+            raise OptionError(f"unlabelled[{name!r}] must be a list of classes, as in [6], or True for all; got {classes!r}")
+        found[name] = classes if isinstance(classes, bool) else tuple(classes)
+    return {name: classes for name, classes in found.items() if classes}
+
+
+def find_unlabelled(told: Mapping[str, bool | tuple[Any, ...]], symbols: Mapping[str, Node]) -> Unlabelled:
+    """The same for the symbols of some rules, with classes as numbers.
+
+    Args:
+        told: from :func:`check_unlabelled`.
+        symbols: of the rules, by name.
+
+    Example:
+        >>> import dualogic as dl
+        >>> find_unlabelled({"f": ("cat",)}, {"f": dl.categorical("f", 3, classes=["dog", "cat", "cow"])})
+        (('f', (1,)),)
+    """
+    known = {name: symbol for name, symbol in symbols.items() if not isinstance(symbol, Mask)}
+    found: list[tuple[str, tuple[int, ...] | None]] = []
+    for name, classes in told.items():
+        symbol = known.get(name)
+        if symbol is None:
+            raise SymbolError(
+                f"unlabelled names {name!r}, but the rules are about {', '.join(map(repr, known))}{_suggest(name, known)}"
+            )
+        if isinstance(classes, bool):
+            found.append((name, None))
+        elif isinstance(symbol, Categorical):
+            found.append((name, tuple(sorted({_class_index(symbol, value) for value in classes}))))
+        else:
+            raise OptionError(f"{name!r} has no classes; say unlabelled={{{name!r}: True}} if no label shows it")
+    return tuple(sorted(found, key=lambda entry: entry[0]))
+
+
+def describe_unlabelled(unlabelled: Unlabelled) -> str:
+    """In words, the same for what means the same.
+
+    Example:
+        >>> describe_unlabelled((("b", None), ("f", (1, 6))))
+        'b; f: 1, 6'
+    """
+    return "; ".join(name if classes is None else f"{name}: {', '.join(map(str, classes))}" for name, classes in unlabelled)
+
+
+def _class_index(symbol: Categorical, value: Any) -> int:
+    try:
+        return symbol.class_index(value)
+    except SymbolError as error:
+        raise SymbolError(f"unlabelled: {error}{_suggest(value, symbol.classes or ())}") from None
+
+
+def _suggest(word: Any, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(str(word), list(known), n=2)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+class Asking:
+    """Whether formulas ask for something that no label shows.
+
+    A formula asks for the classes that it names without a negation, whether alone, in a set or among alternatives; a negation
+    that leaves only such classes asks for them too. Of a symbol without any labels, every claim counts, and so does a comparison
+    of the probabilities of a class expression some of whose classes have none. What is evidence is read, not asked for.
+
+    Args:
+        unlabelled: from :func:`find_unlabelled`.
+
+    Example:
+        >>> import dualogic as dl
+        >>> f, a = dl.categorical("f", 3), dl.boolean("a")
+        >>> asking = Asking((("f", (2,)),))
+        >>> [asking(rule.to_nnf()) for rule in (a | (f == 2), a & (f != 2), ~f.isin([0, 1]), f.isin([0, 1]))]
+        [True, False, True, False]
+    """
+
+    def __init__(self, unlabelled: Unlabelled) -> None:
+        self.unlabelled = dict(unlabelled)
+        self._done: dict[tuple[int, bool], tuple[Formula, bool]] = {}
+
+    def __call__(self, formula: Formula, positive: bool = True) -> bool:
+        """Answer for a formula in negation normal form; for its negation if not ``positive``."""
+        if not self.unlabelled:
+            return False
+        key = (id(formula), positive)
+        if key not in self._done:
+            self._done[key] = (formula, self._find(formula, positive))  # the formula is kept, and so its id
+        return self._done[key][1]
+
+    def _find(self, node: Formula, positive: bool) -> bool:
+        if isinstance(node, Evidence):
+            return node.share != 1.0 and self(node.operand, positive)
+        if isinstance(node, Complement):
+            return self(node.operand, not positive)
+        if isinstance(node, Resting):
+            return (node.share != 1.0 and self(node.antecedent, not positive)) or self(node.consequent, positive)
+        if isinstance(node, ClassIn):
+            symbol = node.operand.symbol
+            hidden = self.unlabelled.get(symbol.name, ())
+            if hidden is None:
+                return True
+            return bool({*hidden} & {*node.classes}) if positive else {*range(symbol.size)} <= {*hidden, *node.classes}
+        if isinstance(node, BooleanExpression):
+            return node.symbol.name in self.unlabelled
+        if isinstance(node, Comparison):
+            return any(isinstance(part, SYMBOLS) and part.name in self.unlabelled for part in walk(node))
+        return any(self(part, positive) for part in children(node) if isinstance(part, Formula))
