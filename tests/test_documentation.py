@@ -17,6 +17,7 @@ PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "paper" / "docs").rglob
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<kind>\w*)[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
 )
+NEWCOMERS = ("index", "all-of-dualogic", "glossary", "shortcuts", "what-the-paper-shows", "what-everyday-problems-show")
 KINDS = {"python", "pycon", "rules", "console", "sh", "text", ""}
 
 
@@ -75,6 +76,14 @@ def test_the_page_of_everything_teaches_what_it_says():
     assert scope["findings"][0].kind == "dead-branch"
     assert scope["held"].float().mean() > 0.95
     assert 0.3 < scope["asked"].float().mean() < 0.37
+
+
+def test_pages_for_newcomers_say_which_weight_is_meant():
+    """Dual weights and the loss weight; in prose, not in code or in tables that are made."""
+    made = re.compile(r"```.*?```|<!-- (\w+) -->.*?<!-- /\1 -->|`[^`]*`", re.DOTALL)
+    for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in NEWCOMERS)):
+        prose = " ".join(made.sub("", page.read_text(encoding="utf-8")).split())
+        assert not re.findall(r".{30}(?<![dD]ual )(?<![lL]oss )\bweights?\b", prose), page.name
 
 
 def test_the_api_page_lists_every_public_name():
