@@ -2,11 +2,13 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 FOLDER = Path(__file__).parents[1] / "examples" / "notebooks"
 SOURCE = "notebooks"
@@ -20,6 +22,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for name, content in figures.items():
             files.append(File.generated(config, f"{SOURCE}/{name}", content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Links to notebooks, written as they work in the repository, become links to their pages."""
+    return re.sub(r"\]\(\.\./examples/notebooks/(\w+)\.ipynb\)", rf"]({SOURCE}/\1.md)", markdown)
 
 
 def to_markdown(notebook: dict[str, Any], stem: str) -> tuple[str, dict[str, bytes]]:

@@ -63,7 +63,7 @@ def wheel(unpacked, tmp_path_factory):
 def test_the_source_archive_is_enough_to_work_with(unpacked):
     assert unpacked.name == f"dualogic-{dl.__version__}"
     names = {path.name for path in unpacked.iterdir()}
-    assert {"src", "tests", "docs", "examples", "paper", "mkdocs.yml", "constraints.txt"} <= names
+    assert {"src", "tests", "docs", "examples", "paper", "mkdocs.yml", "constraints.txt", ".ci", ".github"} <= names
     assert {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "pyproject.toml", "PKG-INFO"} <= names
     assert package_files(unpacked / "src" / "dualogic") == without_caches(package_files(PACKAGE))
 
@@ -85,6 +85,16 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     own = {name for name in names if not name.startswith(f"dualogic-{dl.__version__}.dist-info/")}
     assert own == without_caches(package_files(PACKAGE))
     assert {"dualogic/py.typed", "dualogic/text/grammar.lark"} <= own
+
+
+def test_the_wheel_holds_no_experiment(wheel):
+    """The paper's tasks, everyday problems, benchmarks and results are a distribution of their own."""
+    paper = ROOT / "paper" / "src" / "dualogic_paper"
+    experiments = {path.name for path in paper.iterdir()} - {path.name for path in PACKAGE.iterdir()} - {"__pycache__"}
+    assert {"tasks", "everyday", "speed"} <= experiments
+    with zipfile.ZipFile(wheel) as archive:
+        parts = {part for name in archive.namelist() for part in Path(name).parts}
+    assert not parts & (experiments - {"commands"} | {"dualogic_paper", "experiments", "results", "tests"})
 
 
 def test_metadata(wheel):
@@ -134,6 +144,6 @@ def test_the_changelog_keeps_its_form():
 
 
 def test_links_of_the_texts_beside_the_readme_lead_somewhere():
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"):
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / name).read_text(encoding="utf-8")):
             assert (ROOT / target).exists(), f"{name}: {target}"

@@ -1,4 +1,4 @@
-"""The README is true: its code runs, and its figures are those in the committed results."""
+"""The README is true: its code runs and its links lead somewhere. So are the figures of the demo, on the page of shortcuts."""
 
 import json
 import re
@@ -22,9 +22,17 @@ def test_code_runs_as_it_stands():
     assert scope["logic"].weights(scope["index"])["rule"].shape == (64, 2)
 
 
+def test_it_stays_short():
+    """What it is, a figure, two commands, ten lines of use, three figures of cost, links."""
+    code = re.search(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)[1]
+    assert len([line for line in code.splitlines() if line and not line.startswith("import")]) <= 10
+    assert len(TEXT.splitlines()) <= 80
+
+
 def test_the_demo_figures_are_those_measured():
     results = json.loads((ROOT / "paper" / "results" / "demo" / "results.json").read_text())
-    block = re.search(r"<!-- demo -->\n(.*?)\n<!-- /demo -->", TEXT, flags=re.DOTALL)
+    page = (ROOT / "docs" / "shortcuts.md").read_text()
+    block = re.search(r"<!-- demo -->\n(.*?)\n<!-- /demo -->", page, flags=re.DOTALL)
     assert block is not None
     assert block.group(1) == to_markdown(results, "mixed")
 

@@ -1,4 +1,4 @@
-"""Every error that dualogic raises on purpose, and its one warning.
+"""Every error that dualogic raises on purpose, its one warning, and how a name is taken out of use.
 
 Each class is a :class:`DualogicError` *and* the built-in exception that a Python user would expect, so both
 ``except dualogic.errors.DualogicError`` and ``except ValueError`` work. A message always says what was expected,
@@ -8,6 +8,7 @@ what came instead, where (the symbol or the sub-formula), and what to do about i
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 
 
@@ -85,6 +86,29 @@ class ParseError(DualogicError, ValueError):
     line: int = 1
     column: int = 1
     reason: str = ""
+
+
+def deprecated(what: str, *, instead: str, since: str, until: str) -> None:
+    """Tell the caller of the caller that something will go; see "Deprecations" in ``CONTRIBUTING.md``.
+
+    Args:
+        what: the function, argument or value, as it is written.
+        instead: what to write in its place.
+        since: the first version that says so.
+        until: the first version without it.
+
+    Example:
+        >>> def old():
+        ...     deprecated("old()", instead="new()", since="0.2", until="0.4")
+        >>> with warnings.catch_warnings(record=True) as heard:
+        ...     warnings.simplefilter("always")
+        ...     old()
+        >>> print(heard[0].message)
+        old() is deprecated since dualogic 0.2 and will be gone in 0.4; write new() instead
+    """
+    # FutureWarning, because Python hides a DeprecationWarning from all but the script that is run.
+    text = f"{what} is deprecated since dualogic {since} and will be gone in {until}; write {instead} instead"
+    warnings.warn(text, FutureWarning, stacklevel=3)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

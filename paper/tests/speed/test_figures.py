@@ -1,19 +1,17 @@
-"""The README's figures are those of the files in results/benchmarks, and the files keep to the bounds they were measured for."""
+"""The figures on pages are those of the files in results/benchmarks, and the files keep to the bounds they were measured for."""
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 
 from dualogic_paper.speed import report
 
-ROOT = Path(__file__).parents[3]
 
-
-def test_the_readme_shows_what_was_measured():
-    text = (ROOT / "README.md").read_text()
-    assert report.replace_block(text, report.block(report.load())) == text, "run: python -m dualogic_paper.speed.run --readme"
+@pytest.mark.parametrize("path", report.PAGES, ids=lambda path: path.name)
+def test_pages_show_what_was_measured(path):
+    text, (name, make) = path.read_text(), report.PAGES[path]
+    assert report.replace_block(text, name, make(report.load())) == text, "run: python -m dualogic_paper.speed.run --pages"
 
 
 def test_files_are_complete_and_consistent():
@@ -28,12 +26,13 @@ def test_files_are_complete_and_consistent():
                 assert entry["passed"] == (entry["value"] <= entry["bound"])
 
 
-def test_a_changed_figure_changes_the_readme():
+@pytest.mark.parametrize("make", [report.block, report.short_block])
+def test_a_changed_figure_changes_the_pages(make):
     found = report.load()
-    before = report.block(found)
+    before = make(found)
     entry = found["cpu"]["figures"]["rule_eager"]
     entry["value"] += 0.5
-    assert report.block(found) != before
+    assert make(found) != before
 
 
 def test_missed_bounds_errors_and_gaps_are_shown(tmp_path):
@@ -63,4 +62,4 @@ def test_missed_bounds_errors_and_gaps_are_shown(tmp_path):
 @pytest.mark.parametrize("text", ["nothing", "<!-- /benchmarks --> <!-- benchmarks -->", "<!-- benchmarks -->"])
 def test_a_document_without_marks_is_refused(text):
     with pytest.raises(ValueError, match="figures go between them"):
-        report.replace_block(text, "new")
+        report.replace_block(text, "benchmarks", "new")

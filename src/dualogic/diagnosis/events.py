@@ -9,7 +9,7 @@ from types import TracebackType
 import torch
 from typing_extensions import Self
 
-from dualogic.cli.extras import require
+from dualogic.errors import MissingExtraError
 from dualogic.loss import LogicLoss
 
 FOLDER = "events"
@@ -29,8 +29,10 @@ class Events:
     """
 
     def __init__(self, folder: Path, first: int = 0) -> None:
-        require("events", "tensorboard")
-        from torch.utils.tensorboard.writer import SummaryWriter
+        try:
+            from torch.utils.tensorboard.writer import SummaryWriter
+        except ImportError as error:
+            raise MissingExtraError("tensorboard is not installed; type: pip install 'dualogic[events]'") from error
 
         self._writer = SummaryWriter(str(folder), purge_step=first if first else None)
 

@@ -1,13 +1,13 @@
-"""The figures that are measured, their bounds, the files they are kept in, and the table in the README."""
+"""The figures that are measured, their bounds, the files they are kept in, and the tables on pages."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-BEGIN, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "results" / "benchmarks"
 MACHINES = {"cpu": "CPU", "h200": "H200"}
@@ -42,6 +42,8 @@ FIGURES: dict[str, Figure] = {
     "processes": Figure("two gloo processes against one, 50 steps, float64: largest relative difference", 1e-9),
     "processes_checkpoint": Figure("the same, saved on two and loaded on three", 1e-9),
 }
+SHORT = ("rule_eager", "network_resnet50", "table_bytes")
+"""The figures that the README shows."""
 
 
 def entry(name: str, value: float, detail: dict[str, Any]) -> dict[str, Any]:
@@ -87,24 +89,38 @@ def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
-def block(found: dict[str, dict[str, Any]]) -> str:
-    """The README's part between the marks, marks included."""
-    lines = [BEGIN, "", f"| what | bound | {' | '.join(MACHINES.values())} |", "|---" * (2 + len(MACHINES)) + "|"]
-    for name, figure in FIGURES.items():
+def table(found: dict[str, dict[str, Any]], names: Iterable[str] = FIGURES) -> str:
+    """Some figures of all machines, in Markdown."""
+    lines = [f"| what | bound | {' | '.join(MACHINES.values())} |", "|---" * (2 + len(MACHINES)) + "|"]
+    for name, figure in ((name, FIGURES[name]) for name in names):
         cells = [show_entry(figure, found.get(machine, {"figures": {}})["figures"].get(name)) for machine in MACHINES]
         lines.append(f"| {figure.what} | {figure.bound:g}{figure.unit and ' '}{figure.unit} | {' | '.join(cells)} |")
-    lines.append("")
-    lines += [f"{show_machine(title, found[name])}\n" for name, title in MACHINES.items() if name in found]
-    return "\n".join([*lines, END])
+    return "\n".join(lines)
 
 
-def replace_block(text: str, new: str) -> str:
-    """A document with its block replaced."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"the document needs one {BEGIN} and, after it, one {END}: the figures go between them")
-    return text[: text.index(BEGIN)] + new + text[text.index(END) + len(END) :]
+def block(found: dict[str, dict[str, Any]]) -> str:
+    """All figures, and where they come from."""
+    return "\n\n".join([table(found), *(show_machine(title, found[name]) for name, title in MACHINES.items() if name in found)])
 
 
-def write_readme(path: Path = ROOT.parent / "README.md") -> None:
-    """Bring the README's figures up to date with the files."""
-    path.write_text(replace_block(path.read_text(), block(load())))
+def short_block(found: dict[str, dict[str, Any]]) -> str:
+    """Three figures for the README."""
+    return table(found, SHORT)
+
+
+def replace_block(text: str, name: str, new: str) -> str:
+    """A document with what stands between ``<!-- name -->`` and ``<!-- /name -->`` replaced."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(f"the document needs one {begin} and, after it, one {end}: the figures go between them")
+    return f"{text[: text.index(begin)]}{begin}\n\n{new}\n\n{text[text.index(end) :]}"
+
+
+PAGES = {ROOT / "docs" / "speed.md": ("benchmarks", block), ROOT.parent / "README.md": ("costs", short_block)}
+"""What is made of the files: for each page its marks, and what stands between them."""
+
+
+def write_pages() -> None:
+    """Bring the figures on pages up to date with the files."""
+    for path, (name, make) in PAGES.items():
+        path.write_text(replace_block(path.read_text(), name, make(load())))

@@ -2,7 +2,7 @@
 
     python -m dualogic_paper.speed.run                        # all that this machine can measure
     python -m dualogic_paper.speed.run --only rule_eager      # some; the file keeps the others
-    python -m dualogic_paper.speed.run --readme               # write the README's table from results/benchmarks/*.json
+    python -m dualogic_paper.speed.run --pages                # write the tables of pages from results/benchmarks/*.json
 
 A GPU is used where there is one; a CPU with one thread, because threads that wait for each other on a busy machine measure the
 machine. Results are printed as they come and kept after each in ``results/benchmarks/<cpu|h200|...>.json``. A figure that fails
@@ -136,10 +136,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the JSON file to write")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--commit", help="the commit that is measured, where git does not know it")
-    parser.add_argument("--readme", action="store_true", help="only write the README's table from the JSON files")
+    parser.add_argument(
+        "--pages", action="store_true", help="only write docs/speed.md and the README's table from the JSON files"
+    )
     options = parser.parse_args()
-    if options.readme:
-        report.write_readme()
+    if options.pages:
+        report.write_pages()
         return 0
     torch.set_num_threads(1)
     machine = describe_machine(options.device, options.commit, options.only)
