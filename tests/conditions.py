@@ -14,6 +14,17 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("dualogic")
 
+MACHINERY = {"attacks", "compile", "diagnosis", "distributed", "duals", "kernels", "loss", "methods"}
+"""Where rules are random, tensors come from no network and one batch is used again and again, all on purpose. Elsewhere the warning
+of a probable mistake is an error, as any other.
+"""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "tests" in item.path.parts and MACHINERY.intersection(item.path.parts):
+            item.add_marker(pytest.mark.filterwarnings("ignore::dualogic.errors.MistakeWarning"), append=False)
+
 
 @pytest.fixture(autouse=True)
 def _seed():

@@ -24,9 +24,18 @@ def test_code_runs_as_it_stands():
 
 def test_it_stays_short():
     """What it is, a figure, two commands, ten lines of use, three figures of cost, links."""
-    code = re.search(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)[1]
+    code = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)[1]
     assert len([line for line in code.splitlines() if line and not line.startswith("import")]) <= 10
     assert len(TEXT.splitlines()) <= 80
+
+
+def test_the_example_shows_what_the_rule_does(capsys):
+    block = "".join(re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL))
+    without = block.replace(" + logic(index, f=net(x), g=net(x.flip(-1)))", "")
+    assert without != block
+    for code, words in ((block, "100% of the 6s are found"), (without, "0% of the 6s are found")):
+        exec(code, {})
+        assert capsys.readouterr().out.startswith(words)
 
 
 def test_the_demo_figures_are_those_measured():

@@ -1,4 +1,4 @@
-"""A rule with accelerate: `pip install 'dualogic[accelerate]'`, then `python examples/integrations/with_accelerate.py`.
+"""A rule with accelerate: `pip install -e '.[accelerate]'`, then `python examples/integrations/with_accelerate.py`.
 
 Two numbers are predicted from eight. The rule knows a bound that the few labels do not show: the first is at most half, or the
 second is negative. The run saves itself after every step; start it again and it goes on.

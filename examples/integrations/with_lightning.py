@@ -1,4 +1,4 @@
-"""A rule in Lightning: `pip install 'dualogic[lightning]'`, then `python examples/integrations/with_lightning.py`.
+"""A rule in Lightning: `pip install -e '.[lightning]'`, then `python examples/integrations/with_lightning.py`.
 
 Eight-by-eight digits with no label for 6: an image that reads as a 9 when turned by half a turn is a 6.
 """

@@ -1,4 +1,4 @@
-"""A rule in Hugging Face's Trainer: `pip install 'dualogic[transformers]'`, `python examples/integrations/with_transformers.py`.
+"""A rule in Hugging Face's Trainer: `pip install -e '.[transformers]'`, `python examples/integrations/with_transformers.py`.
 
 A tiny text classifier, built from a configuration. Few sentences are labelled; of the others we only know that a sentence and its
 negation ("the film is good", "the film is not good") do not say the same.

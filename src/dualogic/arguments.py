@@ -49,6 +49,18 @@ def shorten(text: str, limit: int = 120) -> str:
 
 def check_rules(rules: Any) -> dict[str, Formula]:
     """Rules by name; a lone formula is named ``"rule"``."""
+    if isinstance(rules, (list, tuple)):
+        raise FormulaTypeError(
+            f"several rules need names, by which weights, reports and checkpoints call them: give a mapping, as in "
+            f'{{"first": a >> b, "second": ...}}; got a {type(rules).__name__} of {len(rules)}'
+        )
+    if isinstance(rules, str):
+        raise FormulaTypeError(
+            f"rules are formulas; got the text {shorten(rules)!r}: read one rule with dl.parse(text, symbols), and a file with "
+            f"dl.load_rules(path)"
+        )
+    if isinstance(rules, int) and not isinstance(rules, bool):
+        raise FormulaTypeError(f"the rules come first, as in LogicLoss(rules, num_samples=1000); got {rules!r} in their place")
     named = {"rule": rules} if not isinstance(rules, Mapping) else dict(rules)
     if not named:
         raise FormulaTypeError("LogicLoss needs at least one rule")

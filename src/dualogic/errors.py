@@ -1,4 +1,4 @@
-"""Every error that dualogic raises on purpose, its one warning, and how a name is taken out of use.
+"""Every error that dualogic raises on purpose, its two warnings, and how a name is taken out of use.
 
 Each class is a :class:`DualogicError` *and* the built-in exception that a Python user would expect, so both
 ``except dualogic.errors.DualogicError`` and ``except ValueError`` work. A message always says what was expected,
@@ -56,8 +56,25 @@ class ShortcutWarning(UserWarning):
     """A rule teaches nothing, or is being satisfied by a shortcut; see ``docs/monitor.md``."""
 
 
+class MistakeWarning(UserWarning):
+    """What can be computed but is probably not what was meant, such as probabilities that are declared as logits.
+
+    Each is told once for a loss. ``warnings.filterwarnings("ignore", category=dl.errors.MistakeWarning)`` silences them all.
+    """
+
+
 class MissingExtraError(DualogicError, ImportError):
     """An optional dependency is not installed."""
+
+
+def how_to_install(extra: str) -> str:
+    """What to type for an extra: dualogic is installed from a clone, as long as it is not on the package index.
+
+    Example:
+        >>> how_to_install("lint")
+        "type, in a clone of dualogic: pip install -e '.[lint]'"
+    """
+    return f"type, in a clone of dualogic: pip install -e '.[{extra}]'"
 
 
 class DataError(DualogicError, ValueError):

@@ -51,10 +51,10 @@ def test_an_unknown_method_is_one_line_and_status_1(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("hidden", "line"),
     [
-        ("tyro", "dualogic: tyro is not installed; type: pip install 'dualogic[cli]'"),
-        ("rich", "dualogic: rich is not installed; type: pip install 'dualogic[cli]'"),
-        ("sklearn", "dualogic: sklearn is not installed; type: pip install 'dualogic[demo]'"),
-        ("matplotlib", "dualogic: matplotlib is not installed; type: pip install 'dualogic[demo]'"),
+        ("tyro", "dualogic: tyro is not installed; type, in a clone of dualogic: pip install -e '.[cli]'"),
+        ("rich", "dualogic: rich is not installed; type, in a clone of dualogic: pip install -e '.[cli]'"),
+        ("sklearn", "dualogic: sklearn is not installed; type, in a clone of dualogic: pip install -e '.[demo]'"),
+        ("matplotlib", "dualogic: matplotlib is not installed; type, in a clone of dualogic: pip install -e '.[demo]'"),
     ],
 )
 def test_a_missing_extra_gives_the_pip_line_before_any_work(hidden, line, tmp_path, monkeypatch, capsys):

@@ -75,5 +75,5 @@ def test_an_unknown_pool_is_refused():
 
 def test_without_scikit_learn_the_pip_line_is_given(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dualogic\[demo\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install -e '.\[demo\]'"):
         load_split("sixes", seed=0)

@@ -94,13 +94,13 @@ def test_unknown_choices_are_refused():
 def test_a_method_without_its_extra_is_left_out_only_on_request(monkeypatch):
     def train(split, pool, method, *rest):
         if method == "semantic":
-            raise MissingExtraError("pip install 'dualogic[counting]'")
+            raise MissingExtraError("pip install -e '.[counting]'")
         return _run(method or "none", pool=pool)
 
     monkeypatch.setattr(study, "train", train)
     found = run_study(["none", "semantic", "dual"], ["sixes", "mixed"], 1, 0, skip_missing=True)
     assert [run.method for run in found.runs] == ["none", "dual"] * 2
-    assert found.skipped == {"semantic": "pip install 'dualogic[counting]'"}
+    assert found.skipped == {"semantic": "pip install -e '.[counting]'"}
     with pytest.raises(MissingExtraError):
         run_study(["semantic"], ["sixes"], 1, 0)
 
@@ -121,7 +121,7 @@ def test_a_figure_is_drawn_for_any_number_of_methods(tmp_path, methods):
 
 def test_without_matplotlib_the_pip_line_is_given(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dualogic\[demo\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install -e '.\[demo\]'"):
         save_figure(_study(BASELINE), tmp_path / "figure.png")
 
 

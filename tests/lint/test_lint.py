@@ -32,6 +32,27 @@ def test_the_package_and_the_function_share_a_name():
     assert sys.modules["dualogic.lint"](dl.boolean("a") & ~dl.boolean("a"))[0].kind == "unsatisfiable"
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a & b >> c", True),
+        ("a >> (b & (b >> c))", True),
+        ("(a & b) >> c", False),
+        ("(a >> b) & (b >> c)", False),
+        ("(a >> b) & c", False),
+        ("a | b >> c", False),
+    ],
+)
+def test_a_conjunction_that_ends_in_an_implication(text, told):
+    a, b, c = (dl.boolean(name) for name in "abc")
+    findings = [finding for finding in dl.lint(eval(text)) if finding.kind == "grouping"]
+    assert len(findings) == told
+    for finding in findings:
+        assert finding.severity == "info"
+        assert "`a & (b >> c)`" in finding.message or "`b & (b >> c)`" in finding.message
+        assert "(a & b) >> c" in finding.message
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_tasks_rules_are_sound_and_checked_in_seconds(path):
     start = time.process_time()

@@ -368,5 +368,5 @@ def test_missing_extra(monkeypatch):
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", hide)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dualogic\[sdd\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install -e '.\[sdd\]'"):
         Compiler(2)

@@ -105,7 +105,7 @@ def test_missing_torchmetrics_says_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("dualogic.metrics")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torchmetrics", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dualogic\[metrics\]'") as caught:
+    with pytest.raises(MissingExtraError, match=r"pip install -e '.\[metrics\]'") as caught:
         dl.__getattr__("metrics")
     assert isinstance(caught.value, ImportError)
 

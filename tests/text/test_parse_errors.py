@@ -279,7 +279,7 @@ def test_without_lark(monkeypatch):
 
     syntax._parser.cache_clear()
     monkeypatch.setitem(sys.modules, "lark", None)
-    with pytest.raises(MissingExtraError, match=r"type: pip install 'dualogic\[rules\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install -e '.\[rules\]'"):
         dl.parse("a", [a, f])
     with pytest.raises(ImportError):
         dl.parse_rules("bool a\nrule r: a")

@@ -103,4 +103,7 @@ def test_without_matplotlib_only_figures_are_missing(runs, monkeypatch, capsys):
     assert main(["table", "digits", "--runs", "runs"]) == 0
     capsys.readouterr()
     assert main(["table", "digits", "--runs", "runs", "--format", "figure"]) == 1
-    assert capsys.readouterr().err == "dualogic: matplotlib is not installed; type: pip install 'dualogic[experiments]'\n"
+    assert (
+        capsys.readouterr().err
+        == "dualogic: matplotlib is not installed; type, in a clone of dualogic: pip install -e '.[experiments]'\n"
+    )

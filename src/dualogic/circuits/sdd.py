@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualogic.errors import MissingExtraError, SizeError
+from dualogic.errors import MissingExtraError, SizeError, how_to_install
 from dualogic.normalize.grounding import Proposition
 
 VTREES = ("balanced", "right", "left")
@@ -26,7 +26,7 @@ class Compiler:
             from pysdd.sdd import SddManager, Vtree
         except ImportError as error:
             raise MissingExtraError(
-                "the methods 'semantic' and 'problog' count models with pysdd; install it with: pip install 'dualogic[sdd]'"
+                f"the methods 'semantic' and 'problog' count models with pysdd; {how_to_install('sdd')}"
             ) from error
         if vtree != "balanced" and count > MAX_DEPTH:
             raise SizeError(

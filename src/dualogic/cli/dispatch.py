@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from dualogic import __version__
 from dualogic.cli import commands
 from dualogic.cli.extras import require
 from dualogic.errors import DualogicError
 
-DESCRIPTION = "Teach neural networks logical rules without letting them cheat."
+DESCRIPTION = "Teach neural networks logical rules without letting them cheat. --version says which version this is."
 GROUP = "dualogic.commands"
 """Entry points by which other packages add commands."""
 
@@ -53,6 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, or 1 after an error that is explained on stderr. Words that cannot be parsed leave with
         status 2, an interruption with 130.
     """
+    if list(sys.argv[1:] if arguments is None else arguments) == ["--version"]:
+        print(f"dualogic {__version__}")
+        return 0
     try:
         return _parse(arguments).run()
     except BrokenPipeError:  # who reads the output has seen enough

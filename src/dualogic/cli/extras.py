@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from dualogic.errors import MissingExtraError
+from dualogic.errors import MissingExtraError, how_to_install
 
 
 def require(extra: str, *packages: str) -> None:
@@ -22,9 +22,9 @@ def require(extra: str, *packages: str) -> None:
         >>> require("cli", "no_such_package")
         Traceback (most recent call last):
             ...
-        dualogic.errors.MissingExtraError: no_such_package is not installed; type: pip install 'dualogic[cli]'
+        dualogic.errors.MissingExtraError: no_such_package is not installed; type, in a clone of dualogic: pip install -e '.[cli]'
     """
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        raise MissingExtraError(f"{', '.join(missing)} {verb} not installed; type: pip install 'dualogic[{extra}]'")
+        raise MissingExtraError(f"{', '.join(missing)} {verb} not installed; {how_to_install(extra)}")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dualogic.data.division import divide_by_class
-from dualogic.errors import MissingExtraError, OptionError
+from dualogic.errors import MissingExtraError, OptionError, how_to_install
 
 CLASSES = 10
 SIX = 6
@@ -84,7 +84,7 @@ def load_digits() -> tuple[Tensor, Tensor]:
     try:
         from sklearn.datasets import load_digits as read_digits
     except ImportError as error:
-        raise MissingExtraError("the demo's digits come with scikit-learn: pip install 'dualogic[demo]'") from error
+        raise MissingExtraError(f"the demo's digits come with scikit-learn; {how_to_install('demo')}") from error
     digits = read_digits()
     images = torch.as_tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     return images, torch.as_tensor(digits.target, dtype=torch.long)

@@ -238,6 +238,8 @@ class SharedRow(DualTable):
 
 def as_index(index: Any, device: torch.device, batch: int, samples: int | None = None, where: Any = None) -> Tensor:
     """What a user gave as index, as ``(batch,)`` int64 on a device; where it does not count, within a table of ``samples``."""
+    if isinstance(index, Tensor) and index.is_meta:
+        raise SampleIndexError("index is on the meta device and has no values; give the samples' positions in the data set")
     try:
         index = torch.as_tensor(index, device=device)
     except (TypeError, ValueError, RuntimeError) as error:

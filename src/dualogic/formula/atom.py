@@ -6,7 +6,7 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Complement, Formula
@@ -33,6 +33,9 @@ class Comparison(Formula):
     left: Term
     right: Term
     margin: float
+    _instead: ClassVar[str] = (
+        "(a <= x) & (x <= b) for the chained comparison a <= x <= b, and dl.apply(torch.maximum, x, y) for max(x, y)"
+    )
 
     def __post_init__(self) -> None:
         text = Deferred(lambda: f"{self.left} {self.operation} {self.right}")
@@ -45,6 +48,7 @@ class ClassIn(Formula):
 
     operand: ClassExpression
     classes: tuple[int, ...]
+    _instead: ClassVar[str] = "and f.isin([...]) for f in [...]"
 
     def __post_init__(self) -> None:
         self._derive("shape", self.operand.shape)

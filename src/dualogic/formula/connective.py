@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import numbers
 import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -77,9 +78,21 @@ class Formula(Node):
     def __bool__(self) -> bool:
         raise FormulaTypeError(
             f"the formula {self.brief()} has no truth value before tensors are bound. Write '&' for 'and', '|' for 'or', '~' for "
-            f"'not', '>>' for 'if', and (a <= x) & (x <= b) for the chained comparison a <= x <= b; for values, call "
+            f"'not', '>>' for 'if', dl.And(...) and dl.Or(...) for all([...]) and any([...]), {self._instead}; for values, call "
             f".satisfied(...)"
         )
+
+    _instead: ClassVar[str] = "and (a <= x) & (x <= b) for the chained comparison a <= x <= b"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, numbers.Number):
+            raise FormulaTypeError(
+                f"{self.brief()} is true or false and cannot be compared with {other!r}: write it alone for 'it is true' and "
+                f"{(~self).brief()} for 'it is false'"
+            )
+        return self is other if isinstance(other, Formula) else NotImplemented  # nodes that look the same are the same
+
+    __hash__ = Node.__hash__
 
     def all(self, dim: Any = None, where: Any = None, duals: str = "each") -> Formula:
         """Hold for every entry of the axes ``dim`` (all axes by default).
@@ -118,7 +131,8 @@ class Formula(Node):
     def _no_comparison(self, other: Any) -> Formula:
         raise FormulaTypeError(
             f"a formula cannot be compared in order, as in a chained comparison; got {self.brief()} against {other!r}. Write "
-            f"(a <= x) & (x <= b), and put every comparison in parentheses"
+            f"(a <= x) & (x <= b), and put every comparison in parentheses; a truth value needs no threshold: write b for 'b is "
+            f"true', ~b for 'b is false'"
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = _no_comparison
@@ -364,8 +378,9 @@ def as_formula(value: Any, where: str) -> Formula:
         return value
     if isinstance(value, bool):
         raise FormulaTypeError(
-            f"a plain bool ({value}) stands where a formula is expected, in {where}: the comparison was probably made between "
-            f"Python values; compare symbols made by dl.var, dl.categorical or dl.boolean"
+            f"a plain bool ({value}) stands where a formula is expected, in {where}: the comparison was made between Python values "
+            f"or between two formulas, where '==' asks whether they are the same text. Write dl.Iff(a, b) for 'both or neither', "
+            f"a for 'a is true' and ~a for 'a is false'; compare numbers and classes by symbols made by dl.var or dl.categorical"
         )
     if isinstance(value, MaskExpression):
         raise FormulaTypeError(

@@ -7,6 +7,7 @@ import threading
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
+from dualogic.errors import FormulaTypeError
 from dualogic.formula.shape import BRIEF, shorten
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
@@ -48,6 +49,16 @@ class Node(metaclass=_Interning):
     __hash__ = object.__hash__
     # numpy arrays on the left of an operator give way to the node's own reflected operator.
     __array_ufunc__ = None
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(function, "__name__", "the function")
+        if name.startswith("__"):  # an operator with a tensor on its left, which gives way to the node's own
+            return NotImplemented
+        raise FormulaTypeError(
+            f"torch's {name} works on tensors, and a rule has none before they are bound; let the rule call it: "
+            f"dl.apply(torch.{name}, x)"
+        )
 
     @classmethod
     def _field_names(cls) -> tuple[str, ...]:

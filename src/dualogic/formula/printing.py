@@ -220,7 +220,11 @@ def _junction(node: Any, texts: _Texts) -> Text:
     operands = node.operands if isinstance(node, Junction) else (node.left, node.right)
     # Formulas never nest a chain directly in one of the same kind (a Level stands between); masks may, to the left.
     first = strength if isinstance(node, MaskJunction) else strength + 1
-    parts = [texts.wrap(operand, strength + 1 if position else first) for position, operand in enumerate(operands)]
+    # Python reads a & b >> c as a & (b >> c); people read (a & b) >> c. So implications always get parentheses.
+    parts = [
+        texts.wrap(operand, SHIFT + 1 if isinstance(operand, (Implication, Resting)) else strength + 1 if position else first)
+        for position, operand in enumerate(operands)
+    ]
     return _listed(parts, f" {node.operation} "), strength
 
 

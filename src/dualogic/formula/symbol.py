@@ -108,6 +108,14 @@ class ClassExpression(Node):
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _no_order
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __abs__ = _no_order
 
+    def _no_logic(self, other: Any) -> Formula:
+        raise FormulaTypeError(
+            f"'&', '|' and '>>' join formulas, but {self} is a class; comparisons bind less tightly than these in Python, so put "
+            f"each one in parentheses, as in (f == 1) >> (g == 2)"
+        )
+
+    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _no_logic
+
     def __invert__(self) -> Formula:
         raise FormulaTypeError(f"{self} is a class, not a formula; write {self} != ... for 'is not', as in {self} != 0")
 

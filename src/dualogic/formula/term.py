@@ -98,7 +98,9 @@ class Term(Node):
         return Index(self, items) if any(item != WHOLE for item in items) else self
 
     def __iter__(self) -> Any:
-        raise FormulaTypeError(f"a term cannot be looped over; index it ({self.brief()}[0]) or quantify with .all() or .any()")
+        raise FormulaTypeError(
+            f"a term cannot be looped over; index it ({self.brief()}[0]), add it up with .sum(), or quantify with .all() or .any()"
+        )
 
     def sum(self, dim: Any = None) -> Term:
         """Sum over declared axes (all of them by default)."""
@@ -142,8 +144,8 @@ class Term(Node):
 
     def _no_logic(self, other: Any) -> Formula:
         raise FormulaTypeError(
-            f"'&', '|', '~' and '>>' join formulas, but {self.brief()} is a term; comparisons bind less tightly than '&' and '|' "
-            f"in Python, so put each one in parentheses, as in (x <= 1) & (y >= 0)"
+            f"'&', '|', '~' and '>>' join formulas, but {self.brief()} is a term; comparisons bind less tightly than these in "
+            f"Python, so put each one in parentheses, as in (x <= 1) & (y >= 0)"
         )
 
     __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _no_logic

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
-from dualogic.errors import MissingDataError, MissingExtraError, OptionError
+from dualogic.errors import MissingDataError, MissingExtraError, OptionError, how_to_install
 from dualogic.files import save_whole
 from dualogic.integrations.common import check_processes, whole_state
 from dualogic.loss import LogicLoss
@@ -15,9 +15,7 @@ from dualogic.loss import LogicLoss
 try:
     from accelerate import Accelerator
 except ImportError as error:
-    raise MissingExtraError(
-        "dualogic.integrations.accelerate needs accelerate; install it with: pip install 'dualogic[accelerate]'"
-    ) from error
+    raise MissingExtraError(f"dualogic.integrations.accelerate needs accelerate; {how_to_install('accelerate')}") from error
 
 
 class Stateful(Protocol):

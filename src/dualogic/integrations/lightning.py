@@ -10,16 +10,14 @@ import torch
 from torch import Tensor
 
 from dualogic.data.randomness import get_random_state, set_random_state
-from dualogic.errors import MissingExtraError, StateError
+from dualogic.errors import MissingExtraError, StateError, how_to_install
 from dualogic.integrations.common import Count, check_processes
 from dualogic.loss import LogicLoss
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
 except ImportError as error:
-    raise MissingExtraError(
-        "dualogic.integrations.lightning needs lightning; install it with: pip install 'dualogic[lightning]'"
-    ) from error
+    raise MissingExtraError(f"dualogic.integrations.lightning needs lightning; {how_to_install('lightning')}") from error
 
 
 class LogicCallback(Callback):

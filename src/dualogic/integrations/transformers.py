@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dualogic.errors import MissingExtraError, SampleIndexError
+from dualogic.errors import MissingExtraError, SampleIndexError, how_to_install
 from dualogic.files import save_whole
 from dualogic.integrations.common import Count, check_processes, whole_state
 from dualogic.loss import LogicLoss
@@ -18,9 +18,7 @@ from dualogic.loss import LogicLoss
 try:
     from transformers import Trainer
 except ImportError as error:
-    raise MissingExtraError(
-        "dualogic.integrations.transformers needs transformers; install it with: pip install 'dualogic[transformers]'"
-    ) from error
+    raise MissingExtraError(f"dualogic.integrations.transformers needs transformers; {how_to_install('transformers')}") from error
 
 FILE = "logic.pt"
 

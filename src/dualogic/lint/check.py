@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dualogic.arguments import as_number, check_rules
-from dualogic.errors import MissingExtraError, OptionError, SizeError, SymbolError
-from dualogic.formula.connective import Formula
+from dualogic.errors import MissingExtraError, OptionError, SizeError, SymbolError, how_to_install
+from dualogic.formula.connective import Formula, Implication, Junction
 from dualogic.formula.inspect import SYMBOLS, collect_symbols
 from dualogic.formula.node import Node, children, walk
 from dualogic.formula.shape import format_count, max_shape
@@ -41,7 +41,7 @@ def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float 
 
     Raises:
         SizeError: for a formula that is nested too deeply.
-        MissingExtraError: without z3 (``pip install 'dualogic[lint]'``).
+        MissingExtraError: without z3 (``pip install -e '.[lint]'``).
 
     Example:
         >>> import dualogic as dl
@@ -62,7 +62,7 @@ def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float 
     if not (math.isfinite(seconds) and seconds > 0):
         raise OptionError(f"timeout must be a number of seconds above 0; got {timeout!r}")
     if importlib.util.find_spec("z3") is None:
-        raise MissingExtraError("dl.lint needs z3, which is not installed; type: pip install 'dualogic[lint]'")
+        raise MissingExtraError(f"dl.lint needs z3, which is not installed; {how_to_install('lint')}")
     findings = _check(named, limits, seconds)
     return sorted(findings, key=lambda finding: -SEVERITIES.index(finding.severity))
 
@@ -92,11 +92,26 @@ def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, floa
         except SizeError as error:
             findings.append(found("unknown", (name,), f"the cost of rule {name!r} was not looked at: {error}"))
     for name, formula in rules.items():
+        findings += _check_grouping(name, formula)
         terms = [f"`{node.brief()}`" for node in walk(formula) if id(node) in world.opaque]
         if terms:
             what = "a free number" if len(terms) == 1 else "free numbers"
             findings.append(found("opaque", (name,), f"rule {name!r}: the solver takes {', '.join(terms)} for {what}"))
     return findings
+
+
+def _check_grouping(name: str, formula: Formula) -> list[Finding]:
+    """``a & b >> c`` is ``a & (b >> c)`` in Python, which may not be what was meant."""
+    for node in walk(formula):
+        if not isinstance(node, Junction) or node.operation != "&" or not isinstance(node.operands[-1], Implication):
+            continue
+        if not all(isinstance(operand, Implication) for operand in node.operands):
+            message = (
+                f"rule {name!r}: `{node.brief()}` asks for its first part in any case; if that belongs to the condition, put all of "
+                f"the condition in parentheses: (a & b) >> c"
+            )
+            return [found("grouping", (name,), message)]
+    return []
 
 
 def ground_size(rules: Mapping[str, Formula]) -> int:

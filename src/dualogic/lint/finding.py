@@ -26,6 +26,7 @@ KINDS = {
     "dead-branch": Kind("warning", "An alternative or a consequent that can never hold"),
     "loose": Kind("info", "A cost below the distance to the nearest output that satisfies the rule"),
     "zero-gradient": Kind("info", "No gradient at equal weights although the rule is violated"),
+    "grouping": Kind("info", "A conjunction that ends in an implication, which Python may have grouped so"),
     "opaque": Kind("info", "Terms that the solver cannot see, treated as free numbers"),
     "unknown": Kind("info", "A question that was not answered"),
 }

@@ -57,7 +57,12 @@ class LogicCheck:
             asked = "; ".join(dict.fromkeys(questions))
             message = f"{_rules(list(names))}: no answer within the time limit to {asked}"
             self.findings.append(found("unknown", names, message))
-        return self.findings
+        return [self._narrow(finding) for finding in self.findings]
+
+    def _narrow(self, finding: Finding) -> Finding:
+        """An example without the symbols of rules that it is not about."""
+        own = {symbol for name in finding.rules for symbol in self.rules[name].symbols}
+        return dataclasses.replace(finding, witness={name: value for name, value in finding.witness.items() if name in own})
 
     def _ask(self, names: tuple[str, ...], question: str, assumptions: Sequence[Any], *propositions: Any) -> Answer:
         answer = self.prover.ask(assumptions, *propositions)

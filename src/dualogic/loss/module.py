@@ -22,6 +22,7 @@ from dualogic.formula.fingerprint import fingerprint
 from dualogic.loss.checkpoint import PlainState, Run, differences, find_fault, mark_static
 from dualogic.loss.checks import Parts, prepare, reads_at_once, warn_untaught
 from dualogic.loss.inspection import View, describe, look_at, summarise
+from dualogic.loss.mistakes import Mistakes, warn_of_idle_rules
 from dualogic.loss.step import reduce, take_step
 from dualogic.methods import Method, resolve
 from dualogic.methods.base import Program, State
@@ -106,6 +107,7 @@ class LogicLoss(PlainState):
         self.update: str = update
         self.reduction: str = reduction
         self._program: Program = self._compile()
+        warn_of_idle_rules(self.rules)
         self._peers: Peers | None = find_peers(process_group)
         with outside_inference():  # state made in inference mode could never be updated
             width = self._program.width
@@ -114,6 +116,7 @@ class LogicLoss(PlainState):
             self._factors: Tensor = torch.ones(len(self.rules), dtype=state_dtype)
             self._guard: Guard = Guard(self.rules, self.num_samples)
         self._run: Run = Run()
+        self._mistakes: Mistakes = Mistakes()
         self._weight: dict[str, float] = {}
         self._weighted: bool = False
         self._off: tuple[str, ...] = ()
@@ -152,7 +155,9 @@ class LogicLoss(PlainState):
         if torch.compiler.is_compiling():
             return self._compute(index, where, tensors)
         with self._run.lock:
-            return self._compute(index, where, tensors)
+            loss = self._compute(index, where, tensors)
+            self._mistakes.look(self, index, tensors, loss)
+            return loss
 
     def _compute(self, index: Any, where: Any, tensors: dict[str, Tensor]) -> Tensor:
         parts, run, compiling = self._parts(), self._run, torch.compiler.is_compiling()

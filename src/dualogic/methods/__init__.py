@@ -60,6 +60,8 @@ def resolve(method: Any) -> Method:
         return method
     if isinstance(method, str) and method in METHODS:
         return METHODS[method]()
+    if isinstance(method, type) and issubclass(method, Method):
+        raise OptionError(f"method must be an object; got the class {method.__name__}: write {method.__name__}()")
     raise OptionError(f"method must be one of {', '.join(map(repr, METHODS))} or an object from dl.methods; got {method!r}")
 
 

@@ -22,7 +22,7 @@ class ProbLog(CountingMethod):
     is the semantic one there.
 
     Source: Manhaeve, Dumancic, Kimmig, Demeester, De Raedt, "DeepProbLog: neural probabilistic logic programming", NeurIPS 2018.
-    Needs ``pip install 'dualogic[sdd]'``. The arguments are those of :class:`~dualogic.methods.counting.CountingMethod`.
+    Needs ``pip install -e '.[sdd]'``. The arguments are those of :class:`~dualogic.methods.counting.CountingMethod`.
 
     Example:
         >>> import dualogic as dl, torch

@@ -22,7 +22,7 @@ class Semantic(CountingMethod):
     6s meet the rule, and none of them by being called a 6.
 
     Source: Xu, Zhang, Friedman, Liang, Van den Broeck, "A semantic loss function for deep learning with symbolic knowledge",
-    ICML 2018, definition 1. Needs ``pip install 'dualogic[sdd]'``.
+    ICML 2018, definition 1. Needs ``pip install -e '.[sdd]'``.
 
     Args:
         exactly_one: require exactly one class of every categorical that the rule mentions.

@@ -1,4 +1,4 @@
-"""Hard satisfaction as a metric; needs torchmetrics (``pip install 'dualogic[metrics]'``)."""
+"""Hard satisfaction as a metric; needs torchmetrics (``pip install -e '.[metrics]'``)."""
 
 from dualogic.metrics.satisfaction import Satisfaction
 

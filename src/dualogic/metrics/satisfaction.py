@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.errors import FormulaTypeError, MissingExtraError, SymbolError
+from dualogic.errors import FormulaTypeError, MissingExtraError, SymbolError, how_to_install
 from dualogic.formula.connective import Formula, as_formula
 
 try:
     from torchmetrics import Metric
 except ImportError as error:
-    raise MissingExtraError("dl.metrics needs torchmetrics; install it with: pip install 'dualogic[metrics]'") from error
+    raise MissingExtraError(f"dl.metrics needs torchmetrics; {how_to_install('metrics')}") from error
 
 
 class Satisfaction(Metric):

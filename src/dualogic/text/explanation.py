@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dualogic.errors import ParseError
+from dualogic.text.lines import KEYWORDS
 from dualogic.text.source import Place, Source
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def explain(source: Source, where: Place, accepted: Collection[str], token: Toke
     line = source.text.split("\n")[where.line - 1]
     before, rest = line[: where.column - 1].rstrip(), line[where.column - 1 :]
     found = rest[:1] if token is None else str(token)
+    if not before and found in KEYWORDS and "$END" in accepted:
+        reason = "this line is indented, so it goes on with the statement above it"
+        return source.error(where, reason, f"if {found!r} begins a statement of its own, move it to the left margin")
     hint = _hint(before, rest, found, "" if token is None else token.type, set(accepted))
     return source.error(where, f"{found!r} cannot stand here", *([hint] if hint else []), f"expected {expected(accepted)}")
 

@@ -29,7 +29,7 @@ def parse(text: str, symbols: Any = None) -> Formula:
 
     Raises:
         ParseError: with the line, a mark under the place and what was expected there.
-        MissingExtraError: without lark (``pip install 'dualogic[rules]'``).
+        MissingExtraError: without lark (``pip install -e '.[rules]'``).
 
     Example:
         >>> import dualogic as dl

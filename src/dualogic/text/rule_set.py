@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualogic.errors import FormulaTypeError
-from dualogic.files import read_bytes
-from dualogic.formula.connective import Formula
+from dualogic.errors import FormulaTypeError, SizeError
+from dualogic.files import read_bytes, write_whole
+from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.node import Node
 from dualogic.text.lines import split
 from dualogic.text.names import collect_names, is_symbol
@@ -18,13 +18,21 @@ from dualogic.text.parsing import TOO_DEEP
 from dualogic.text.source import Place, Source
 from dualogic.text.statement import Declarations
 from dualogic.text.syntax import to_tree
+from dualogic.text.writing import collect_declared, write_rules
 
 MOST_BYTES = 4 << 20
 """Of a rule file; the largest that a person has written has a thousandth of it."""
 
 
 class RuleSet(Mapping[str, Formula]):
-    """The rules of a file by name, in its order; made by :func:`load_rules` and :func:`parse_rules`.
+    """Rules by name, in order, with what they declare; made by :func:`load_rules` and :func:`parse_rules`, or from formulas.
+
+    Args:
+        rules: formulas by name.
+        names: as below; by default the symbols, axes and named constants of the formulas.
+        lines: as below.
+        path: as below.
+        ranges: as below.
 
     Attributes:
         symbols: what tensors are bound to, by name.
@@ -37,16 +45,16 @@ class RuleSet(Mapping[str, Formula]):
 
     def __init__(
         self,
-        rules: dict[str, Formula],
-        names: dict[str, Any],
-        lines: dict[str, int],
-        path: str | None,
+        rules: Mapping[str, Formula],
+        names: Mapping[str, Any] | None = None,
+        lines: Mapping[str, int] | None = None,
+        path: str | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
-        self._rules = rules
-        self.names: Mapping[str, Any] = names
-        self.symbols: Mapping[str, Node] = {name: value for name, value in names.items() if is_symbol(value)}
-        self.lines: Mapping[str, int] = lines
+        self._rules = {name: as_formula(formula, f"rule {name!r}") for name, formula in rules.items()}
+        self.names: Mapping[str, Any] = collect_declared(self._rules.values()) if names is None else names
+        self.symbols: Mapping[str, Node] = {name: value for name, value in self.names.items() if is_symbol(value)}
+        self.lines: Mapping[str, int] = lines or {}
         self.ranges: Mapping[str, tuple[float, float]] = dict(ranges or {})
         self.path = path
 
@@ -58,6 +66,40 @@ class RuleSet(Mapping[str, Formula]):
 
     def __len__(self) -> int:
         return len(self._rules)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a rule file that :func:`load_rules` reads as the same rules, symbols and ranges.
+
+        Constants, axes, masks and groups are declared in it; names that ``let`` gave to terms are written out.
+
+        Args:
+            path: of the file; one that is there is replaced when the new one is complete.
+
+        Raises:
+            SymbolError: for a rule that calls a function of Python, and for names that a file cannot tell apart.
+            ParseError: for what a rule file cannot say, such as a rule with axes; nothing is written then.
+
+        Example:
+            >>> import dualogic as dl, pathlib, tempfile
+            >>> a, b = dl.boolean("a"), dl.boolean("b", input="logits")
+            >>> file = pathlib.Path(tempfile.mkdtemp(), "my.rules")
+            >>> dl.RuleSet({"both": dl.Iff(a, b), "never both": ~(a & b)}).save(file)
+            >>> print(file.read_text(), end="")
+            bool a
+            bool b from logits
+            <BLANKLINE>
+            rule both: Iff(a, b)
+            rule "never both": ~(a & b)
+        """
+        text = write_rules(self, self.names, self.ranges)
+        content = text.encode()
+        again = _read(Source(text, os.fspath(path)), None)
+        different = [name for name in self if again.get(name) is not self[name]]
+        if different or len(content) > MOST_BYTES:
+            what = f"rule {different[0]!r} would be read as another rule" if different else f"it would have {len(content)} bytes"
+            raise SizeError(f"the rules cannot be written to {os.fspath(path)}: {what}; split them, or keep them in Python")
+        with write_whole(Path(path)) as file:
+            file.write(content)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}: {formula.brief()}" for name, formula in self._rules.items())
@@ -78,7 +120,7 @@ def load_rules(path: str | os.PathLike[str], symbols: Any = None) -> RuleSet:
     Raises:
         ParseError: with the file, the line, a mark under the place and what was expected there.
         DataError: if it is no regular file, or much too large for one that rules are written in.
-        MissingExtraError: without lark (``pip install 'dualogic[rules]'``).
+        MissingExtraError: without lark (``pip install -e '.[rules]'``).
 
     Example:
         >>> import dualogic as dl, pathlib, tempfile

@@ -6,7 +6,7 @@ import functools
 import importlib.resources
 from typing import TYPE_CHECKING
 
-from dualogic.errors import MissingExtraError
+from dualogic.errors import MissingExtraError, how_to_install
 from dualogic.text.explanation import end_of, explain, explain_end
 from dualogic.text.source import Place, Source, place_of
 
@@ -20,7 +20,7 @@ def _parser() -> Lark:
         import lark
     except ImportError as error:
         raise MissingExtraError(
-            "reading rules from text needs lark, which is not installed; type: pip install 'dualogic[rules]'"
+            f"reading rules from text needs lark, which is not installed; {how_to_install('rules')}"
         ) from error
     grammar = importlib.resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     return lark.Lark(grammar, parser="lalr", start=["expression", "statement"], propagate_positions=True)

@@ -75,6 +75,8 @@ class Run:
     """Write TensorBoard events into the run folders: measures, delta, and how the weights are distributed."""
     smoke: bool = False
     """Take seconds, on made-up data, to see that everything works; the numbers mean nothing. Nothing is kept."""
+    keep: bool = False
+    """With --smoke: keep the run in the folder of all runs, as in --smoke --keep --runs smoke, for `dualogic report smoke`."""
 
     def run(self) -> int:
         """Train, with a progress bar, and print where the results are."""
@@ -92,7 +94,7 @@ class Run:
             finally:
                 # Runs that have ended are shown even if others stopped with an error.
                 console = Console()
-                for line in _summaries(configs, runs, self.smoke):
+                for line in _summaries(configs, runs, self.smoke and not self.keep):
                     console.print(line, highlight=False, markup=False, soft_wrap=True)
         return 0
 
@@ -102,7 +104,7 @@ class Run:
         results = run_convergence(self.smoke)
         for name, table in TABLES.items():
             print(f"{name}\n\n{table(results)}\n")
-        if not self.smoke:
+        if self.keep or not self.smoke:
             folder = self.runs / "convergence"
             save(results, folder)
             print(f"Results and figure: {folder}")
@@ -121,7 +123,7 @@ class Run:
             return
         with tempfile.TemporaryDirectory() as made:
             task = chosen.make_smoke(Path(made))
-            yield task, Path(made) / "runs", dataclasses.replace(machine, data=Path(made))
+            yield task, self.runs if self.keep else Path(made) / "runs", dataclasses.replace(machine, data=Path(made))
 
     def _configs(self, task: Task) -> list[Config]:
         from dualogic_paper.arms import parse_options
@@ -182,7 +184,7 @@ def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs
         run_all(configs, machine, runs, jobs=jobs, on_start=start, on_epoch=epoch, on_end=lambda config: progress.advance(whole))
 
 
-def _summaries(configs: list[Config], runs: Path, smoke: bool) -> Iterator[str]:
+def _summaries(configs: list[Config], runs: Path, gone: bool) -> Iterator[str]:
     """A line for each run that has ended."""
     from dualogic_paper.runner.sweep import folder_of
 
@@ -191,7 +193,7 @@ def _summaries(configs: list[Config], runs: Path, smoke: bool) -> Iterator[str]:
         with contextlib.suppress(DataError):  # named by who reads it first
             result = folder.result
             if result is not None:
-                yield _summary(config, result) + ("" if smoke else f". {folder.path}")
+                yield _summary(config, result) + ("" if gone else f". {folder.path}")
 
 
 def _summary(config: Config, result: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dualogic.errors import MissingExtraError
+from dualogic.errors import MissingExtraError, how_to_install
 from dualogic_paper.convergence.cycles import CLASSES
 
 LOWEST = 1e-9
@@ -23,7 +23,7 @@ def save_figure(results: dict[str, Any], path: Path) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError("the figure needs matplotlib: pip install 'dualogic[demo]'") from error
+        raise MissingExtraError(f"the figure needs matplotlib; {how_to_install('demo')}") from error
     figure = Figure(figsize=(12, 9), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(2, 2).flatten()

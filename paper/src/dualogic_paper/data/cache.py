@@ -20,7 +20,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dualogic.errors import DataError, MissingDataError, MissingExtraError
+from dualogic.errors import DataError, MissingDataError, MissingExtraError, how_to_install
 from dualogic.files import check_regular
 from dualogic_paper.data.content import REFERENCE, digest_content
 from dualogic_paper.data.manifest import Manifest, hash_file, write_whole
@@ -42,7 +42,7 @@ def folder() -> Path:
     try:
         import pooch
     except ImportError as error:
-        raise MissingExtraError(f"without {VARIABLE}, pooch finds the folder: pip install 'dualogic[experiments]'") from error
+        raise MissingExtraError(f"without {VARIABLE}, pooch finds the folder; {how_to_install('experiments')}") from error
     return Path(pooch.os_cache("dualogic"))
 
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualogic.errors import DataError, MissingExtraError
+from dualogic.errors import DataError, MissingExtraError, how_to_install
 from dualogic_paper.data.schema import ALPHABET, Arrays
 
 FOLDERS = {"*": "times", "/": "div"}  # how HWF names the folders of symbols that cannot be file names
@@ -236,7 +236,7 @@ def _import_pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise MissingExtraError("Pillow reads the images: pip install 'dualogic[experiments]'") from error
+        raise MissingExtraError(f"Pillow reads the images; {how_to_install('experiments')}") from error
     return Image
 
 

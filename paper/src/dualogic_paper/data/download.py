@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dualogic.errors import DataError, DownloadError, MissingExtraError
+from dualogic.errors import DataError, DownloadError, MissingExtraError, how_to_install
 from dualogic_paper.data.sources import Source
 
 OnProgress = Callable[[str, int, int], None]
@@ -45,7 +45,7 @@ def download(source: Source, folder: Path, on_progress: OnProgress | None = None
     try:
         import pooch
     except ImportError as error:
-        raise MissingExtraError("pooch fetches the data: pip install 'dualogic[experiments]'") from error
+        raise MissingExtraError(f"pooch fetches the data; {how_to_install('experiments')}") from error
     fetcher = ResumingDownloader(folder / f"{source.file}.part", on_progress or (lambda file, done, total: None))
     with _quiet(pooch.get_logger()):
         try:

@@ -66,6 +66,19 @@ class RunFolder:
         self.write_text(CONFIG, json.dumps(config.as_dict(), indent=1) + "\n")
 
     @property
+    def begun(self) -> bool:
+        """Whether a run has been here."""
+        return (self.path / CONFIG).exists()
+
+    def remove_unused(self) -> None:
+        """Remove the folder if nothing was computed in it, and the folders above it that are empty then, up to that of all runs."""
+        with contextlib.suppress(OSError):  # a folder that is not empty stays
+            if [file.name for file in self.path.iterdir()] == [CONFIG]:
+                self.forget(CONFIG)
+                for folder in (self.path, *list(self.path.parents)[:3]):
+                    folder.rmdir()
+
+    @property
     def result(self) -> dict[str, Any] | None:
         """The result, if the run has ended.
 

@@ -52,12 +52,30 @@ def run_all(
 
     Raises:
         StateError: at once, if a folder holds a run of another configuration; after all runs, if some stopped with an error or
-            have damaged files. Those that diverged have a result that says so.
+            have damaged files. Those that diverged have a result that says so; one that computed nothing leaves no folder.
     """
     if jobs < 1:
         raise OptionError(f"--jobs must be at least 1; got {jobs}")
     roots = [runs] * len(configs) if isinstance(runs, Path) else runs
     folders = [folder_of(root, config) for root, config in zip(roots, configs)]
+    new = [folder for folder in folders if not folder.begun]
+    try:
+        _run_all(configs, folders, machine, jobs, on_start, on_epoch, on_end)
+    finally:
+        for folder in new:
+            folder.remove_unused()
+    return [folder.path for folder in folders]
+
+
+def _run_all(
+    configs: Sequence[Config],
+    folders: Sequence[RunFolder],
+    machine: Machine,
+    jobs: int,
+    on_start: Callable[[Config], None],
+    on_epoch: OnEpoch | None,
+    on_end: Callable[[Config], None],
+) -> None:
     errors: dict[str, BaseException] = {}
     waiting = []
     for folder, config in zip(folders, configs):
@@ -91,7 +109,6 @@ def run_all(
         first = next(iter(errors.values()))
         reasons = "; ".join(_reason(path, error) for path, error in errors.items())
         raise StateError(f"{len(errors)} of {len(configs)} runs stopped with an error: {reasons}") from first
-    return [folder.path for folder in folders]
 
 
 def _reason(path: str, error: BaseException) -> str:
