@@ -221,7 +221,7 @@ def test_an_antecedent_that_is_only_read_has_its_own_warning():
 
 
 def moved_twice():
-    logic, tensors = make(), {"f": torch.eye(3)[[0] * 4] * 5, "g": torch.eye(3)[[2] * 4] * 5}
+    logic, tensors = make((g == 1) | (f == 1)), {"f": torch.eye(3)[[0] * 4] * 5, "g": torch.eye(3)[[2] * 4] * 5}
     logic(INDEX, **tensors)
     before = logic.weights(INDEX)["rule"]
     logic(INDEX, **tensors)
