@@ -74,7 +74,8 @@ class SteppingModule(CheckedModule):
         noted: Tensor | None = None
         if updating and rows is not None and self._program.width:
             with torch.no_grad():
-                update, finite, noted = self._move(index, good, rows, state, values, at_once, selection)
+                known = self._scale_first(rows, good, state, values, selection) if self._program.loss_first else state
+                update, finite, noted = self._move(index, good, rows, known, values, at_once, selection)
         loss_first = self._program.loss_first or self.update == "manual"
         losses, costs = self._program.losses(rows if loss_first or update is None else update.local, state, values)
         if selection is not None:
@@ -103,6 +104,18 @@ class SteppingModule(CheckedModule):
             if self.update == "forward":
                 self._commit()
         return losses, costs
+
+    def _scale_first(self, rows: Tensor, good: Tensor | None, state: State, values: Any, selection: Selection | None) -> State:
+        """The state, with the ``delta`` that this step ends with: by that one Algorithm 1 moves the duals."""
+        costs = self._program.losses(rows, state, values)[1]
+        counted = (costs < self._limits(costs.dtype, stored=True)[0]).all(1)
+        counted = counted if good is None else counted & good
+        if selection is not None:
+            costs, counted = selection.only(costs), selection.among(counted)
+        if self._peers is not None:
+            costs, counted = self._peers.gather(costs), self._peers.gather(counted)
+        after = self._program.advance(state, costs, counted)
+        return {**state, "delta": (after if selection is None else selection.gate(after, state))["delta"]}
 
     def _fetch(self, index: Tensor | None, at_once: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """Rows of the table, a safe index, and which entries of it were in range (``None`` if all are)."""
