@@ -16,7 +16,8 @@ def make_result(task="digits", method="dual", seed=0, *, options=None, failure=N
     """A result as ``dualogic run`` writes it, with seeded random numbers that rise along the epochs."""
     random = np.random.default_rng([seed, *map(ord, task + method)])
     kind = TASKS[task]
-    config = Config(kind(**hyper), method, options or {}, seed=seed).as_dict()
+    made = Config(kind(**hyper), method, options or {}, seed=seed)
+    config, teacher = made.as_dict(), made.arm.method
     level = 50 + 49 * np.random.default_rng([*map(ord, task + method)]).random() if level is None else level
     keys = dict.fromkeys(
         [column.key for column in kind.columns if not column.key.startswith("usps_")] + [f"train_{kind.choose_by}", "satisfied"]
@@ -32,7 +33,7 @@ def make_result(task="digits", method="dual", seed=0, *, options=None, failure=N
     pool = _make_pool(random, 1.0) if method not in ("none", "supervised") and not failure else {}
     return Result(
         config=config,
-        method=f"{method}()",
+        method="" if teacher is None else teacher.describe(),
         chosen_epoch=len(history),
         validation=history[-1],
         test=test,
@@ -44,6 +45,8 @@ def make_result(task="digits", method="dual", seed=0, *, options=None, failure=N
         machine={"device": "a test"},
         commit="0000000",
         failure=failure,
+        settings=made.settings,
+        date="2026-01-31",
     ).as_dict()
 
 
