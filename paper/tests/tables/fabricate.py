@@ -81,8 +81,10 @@ def write_times(folder, variants=("captured",), bound="made up"):
         networks = {model: {"times": times, "profile": {"bound": bound}} for model in MODELS}
         made[name] = {"machine": {"name": "a test", "commit": "0000000"}, "steps_per_epoch": 79, "networks": networks}
     (folder / "benchmarks").mkdir(parents=True)
-    references = {"resnet50": {"seconds": 2.5, "source": "the prototype"}}
-    (folder / "benchmarks" / "cifar100.json").write_text(json.dumps({"variants": made, "references": references}))
+    (folder / "benchmarks" / "cifar100.json").write_text(json.dumps({"variants": made}))
+    eager = {f"network_{model}": {"detail": {"eager": {"ms": 60.0, "ms without rule": 50.0}}} for model in MODELS}
+    content = {"machine": {"name": "another", "commit": "1111111"}, "figures": {**eager, "rule_eager": {"detail": {}}}}
+    (folder / "benchmarks" / "h200.json").write_text(json.dumps(content))
 
 
 def _make_pool(random, share):
