@@ -269,3 +269,26 @@ def test_transforms_find_the_same_gradient():
         found = torch.func.grad(lambda a, b: logic(index, a=a, b=b), argnums=(0, 1))(p.detach(), q.detach())
     for one, two in zip(expected, found):
         torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("rules", [RULE, {"one": RULE, "two": (a >> c) & (b | c), "three": (a & b) >> c}], ids=["one", "several"])
+def test_what_no_move_changes_is_computed_once_and_the_same(rules):
+    logic = loss_of(rule=rules)
+    for step in range(3):
+        index, p, q = batch(step, known=True)
+        logic(index, **dict(list(zip("abc", (p, q, p.detach().flip(0))))[: 2 if rules is RULE else 3]))
+    program, state = logic._program, logic._state
+    assert program.settled
+    found = []
+    for settle in (False, True):
+        index, p, q = batch(7, known=True)
+        tensors = dict(list(zip("abc", (p, q, p.detach().flip(0))))[: 2 if rules is RULE else 3])
+        values = program.evaluate(program.plan.bind(tensors, True))
+        values = program.settle(state, values) if settle else values
+        rows = logic._table.fetch(index)
+        with torch.no_grad():
+            costs, moves, noted = program.moves(rows, state, values)
+        losses, _ = program.losses(rows + moves, state, values)
+        found.append((costs, moves, noted, losses, *torch.autograd.grad(losses.sum(), (p, q))))
+    for one, other in zip(*found):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)

@@ -46,7 +46,25 @@ class Guided:
         return self.taught[number]
 
 
-def fetch(registers: Registers | Guided, operand: Operand) -> Tensor:
+@dataclasses.dataclass(frozen=True)
+class Settled:
+    """Registers, with the values of levels that no move of a weight changes: computed once, for a step and for its loss.
+
+    Attributes:
+        taught: the registers.
+        levels: the value of each such level.
+        seen: what a step needs of it.
+    """
+
+    taught: Registers
+    levels: dict[int, Tensor]
+    seen: dict[int, Any]
+
+    def __getitem__(self, number: int) -> Tensor:
+        return self.taught[number]
+
+
+def fetch(registers: Registers | Guided | Settled, operand: Operand) -> Tensor:
     """The value of an operand at the rank of the operation."""
     value = registers[operand[0]]
     return value if operand[1] is None else value[operand[1]]

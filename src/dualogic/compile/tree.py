@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
-from dualogic.compile.instructions import Guided, Operand, Registers, fetch
+from dualogic.compile.instructions import Guided, Operand, Registers, Settled, fetch
 from dualogic.formula.connective import Formula
 
 
@@ -97,7 +97,7 @@ class Branch:
 
     can_be_empty = False
 
-    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
         """Compute its value from those of the atoms."""
         raise NotImplementedError
 
@@ -120,7 +120,7 @@ class Leaf(Branch):
     formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
     share: float = 0.0
 
-    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
         value = fetch(registers, self.operand)
         if not self.share:
             return value
@@ -141,7 +141,7 @@ class PremiseBranch(Branch):
     read: Combine
     can_be_empty: bool
 
-    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
         return self.operand.fold(registers, self.read)
 
 
@@ -157,13 +157,18 @@ class JunctionBranch(Branch):
     rank: int
     can_be_empty: bool
 
-    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
-        parts = [group.fold(registers, combine) for group in self.groups]
-        values = self._join(parts)
+    def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
+        if isinstance(registers, Settled) and self.level.number in registers.levels:
+            return registers.levels[self.level.number]
+        values = self.operands(registers, combine)
         mask = None
         if self.can_be_empty and self.level.operation != "&":
             mask = values != torch.inf
         return combine(self.level, values, mask, self.level.sizes)
+
+    def operands(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
+        """The values of its operands, ``(batch, k, *lanes, *axes)``."""
+        return self._join([group.fold(registers, combine) for group in self.groups])
 
     def _join(self, parts: list[Tensor]) -> Tensor:
         lane_rank = 1 + len(self.lanes)
@@ -199,7 +204,7 @@ class QuantifierBranch(Branch):
     full_shape: tuple[int, ...]
     can_be_empty: bool
 
-    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
         value = self.operand.fold(registers, combine)
         if value.shape[1:] != self.full_shape:
             value = value.expand(-1, *self.full_shape)

@@ -49,7 +49,7 @@ class UpdateRule:
         """
         raise NotImplementedError
 
-    def lean(self, odds: Tensor, learned: Tensor) -> Tensor:
+    def lean(self, odds: Tensor, learned: Tensor | float) -> Tensor:
         """The weight on the second of two operands, from the log-odds that it starts with and what was learned."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class SoftmaxStep(UpdateRule):
         logits = (weights + share / ((1.0 - share) * count)).log().masked_fill(~mask, 0.0)
         return torch.where(mask, logits - logits.sum(1, keepdim=True) / count, columns)
 
-    def lean(self, odds: Tensor, learned: Tensor) -> Tensor:
+    def lean(self, odds: Tensor, learned: Tensor | float) -> Tensor:
         return torch.sigmoid(odds + learned)
 
     def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
@@ -136,7 +136,7 @@ class ProjectedStep(UpdateRule):
         shared = (1.0 - share) * (self.weights(columns, mask) - equal)
         return shared if mask is None else torch.where(mask, shared, columns)
 
-    def lean(self, odds: Tensor, learned: Tensor) -> Tensor:
+    def lean(self, odds: Tensor, learned: Tensor | float) -> Tensor:
         return (torch.sigmoid(odds) + learned).clamp(0.0, 1.0)
 
     def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:

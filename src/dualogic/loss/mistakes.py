@@ -165,8 +165,8 @@ def _look_for_probabilities(loss: LogicLoss, tensors: Mapping[str, Any]) -> None
     found = [name for name in logits if _are_probabilities(torch.as_tensor(tensors[name]).detach())]
     if found:
         _warn(
-            f"{' and '.join(map(repr, found))}: declared with input='logits', but what is bound looks like probabilities, each row "
-            f"within 0 and 1 and of sum 1: leave the softmax out, or declare it with input='probs'"
+            f"{' and '.join(map(repr, found))}: declared with input='logits', but what is bound looks like probabilities, each "
+            f"row within 0 and 1 and of sum 1: leave the softmax out, or declare it with input='probs'"
         )
 
 

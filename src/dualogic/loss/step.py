@@ -101,6 +101,8 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
     if compiling:
         fetched = fetched.copied()
     rows, state = fetched.rows, fetched.state
+    if call.updating and rows is not None and call.believed is None and not compiling:
+        values = beliefs = program.settle(state, values)
     update: Update | None = None
     finite: Tensor | None = None
     noted: Tensor | None = None

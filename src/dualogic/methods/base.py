@@ -65,6 +65,10 @@ class Program(abc.ABC):
         """Everything that is computed from the tensors once, differentiably."""
         return self.plan.evaluate(bound)
 
+    def settle(self, state: State, values: Any) -> Any:
+        """The values, with what :meth:`moves` and :meth:`losses` would both compute; before a step, with gradients."""
+        return values
+
     def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor, Tensor | None]:
         """The costs ``(batch, rules)``, what to add to the rows ``(batch, width)``, and what each sample tells :meth:`advance`
         besides, ``(batch, ...)``; called without gradients.

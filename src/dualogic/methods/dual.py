@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dualogic.arguments import check_choice
 from dualogic.compile.extreme import fold_extremes
-from dualogic.compile.instructions import Guided
+from dualogic.compile.instructions import Guided, Settled
 from dualogic.compile.plan import Plan
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
@@ -26,7 +26,7 @@ from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels,
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
 from dualogic.methods.lean import advance_known, share_of, start_known
-from dualogic.methods.mixture import Manner, Mixture, existing_columns, steps
+from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_settled, steps
 from dualogic.normalize.unlabelled import check_unlabelled, describe_unlabelled, find_unlabelled
 from dualogic.numerics import wide
 
@@ -210,6 +210,9 @@ class DualProgram(DistributionalProgram):
         )
         self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow, lean)
         self.two_levels = find_two_levels(self.plan) if plain else None
+        learning = [level for level in self.plan.levels if not level.uniform and (level.operation != ">>" or self.manner.lean)]
+        self.still = not learning and not self.plan.masked
+        self.settled = [] if self.manner.lean else [branch for tree, _ in self.plan.roots for branch in find_settled(tree)]
 
     def owners(self) -> tuple[int, ...]:
         found: list[int] = []
@@ -293,8 +296,24 @@ class DualProgram(DistributionalProgram):
     def _mixture(
         self, rows: Tensor, state: State, values: Any, remember: bool = False, believed: Mixture | None = None
     ) -> Mixture:
-        shares = self._shares(state) if self.leaning else None
-        return Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares, believed)
+        rest = len(self.leaning) - (len(self.settled) if isinstance(values, Settled) else 0)
+        shares = self._shares(state) if rest else None
+        mixture = Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares, believed)
+        if mixture.joined is not None and isinstance(values, Settled):
+            for branch in self.settled:
+                stored = branch.level.columns(mixture.rows)  # type: ignore[arg-type]
+                mixture.joined[branch.level.number] = dataclasses.replace(values.seen[branch.level.number], stored=stored)
+        return mixture
+
+    def settle(self, state: State, values: Any) -> Any:
+        if not self.settled:
+            return values
+        mixture = Mixture(self.rule, None, True, shares=self._shares(state))
+        levels = {
+            branch.level.number: mixture(branch.level, branch.operands(values, mixture), None, branch.level.sizes)
+            for branch in self.settled
+        }
+        return Settled(values, levels, mixture.joined)  # type: ignore[arg-type]
 
     def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         if rows is None:
@@ -311,6 +330,8 @@ class DualProgram(DistributionalProgram):
         costs = self.plan.fold(values, mixture)
         if not self.width:
             return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device), None
+        if self.still:
+            return costs, *steps(self.plan, mixture, costs, self.manner)
         slope = self.slope(costs, state["delta"])
         size = self._step(state)
         if self.plan.masked and self.leaning:

@@ -36,7 +36,7 @@ class Leaning:
         both_odds: of the beliefs in them, likewise.
         odds: what beliefs say about the weight on the consequent.
         weight: on the consequent.
-        stored: the columns, ``(batch, 2, ...)``.
+        stored: the columns, ``(batch, 2, ...)``; ``None`` until they are read.
         beliefs: in antecedent and consequent.
         extent: as in :class:`~dualogic.methods.mixture.Joined`.
     """
@@ -45,7 +45,7 @@ class Leaning:
     both_odds: Tensor
     odds: Tensor
     weight: Tensor
-    stored: Tensor
+    stored: Tensor | None
     beliefs: tuple[Tensor, Tensor]
     extent: tuple[int, ...]
 
@@ -65,7 +65,7 @@ def lean(
     level: Level,
     values: Tensor,
     mask: Tensor | None,
-    columns: Tensor,
+    columns: Tensor | None,
     share: Tensor | float,
     rule: UpdateRule,
     extent: tuple[int, ...],
@@ -78,7 +78,7 @@ def lean(
         level: of the operation ``">>"``.
         values: the costs of antecedent and consequent, ``(batch, 2, *lanes, *axes)``.
         mask: where these are finite; ``None`` for everywhere.
-        columns: as stored, of the same shape, or 1 along axes that share them.
+        columns: as stored, of the same shape, or 1 along axes that share them; ``None`` if nothing is learned.
         share: how much of the antecedents is evidence, to be broadcast against a cost.
         rule: how weights are stored.
         extent: of this batch.
@@ -95,7 +95,7 @@ def lean(
     both = values.detach() if mask is None else torch.stack([antecedent.detach(), consequent.detach()], 1)
     both_odds = log_odds(both, level.logarithmic)
     odds = join_odds(both_odds[:, 0], both_odds[:, 1], share)
-    weight = rule.lean(odds, columns[:, 1])
+    weight = rule.lean(odds, 0.0 if columns is None else columns[:, 1])
     cost = divide(antecedent, consequent, weight, share, level.logarithmic)
     if mask is not None:
         cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
@@ -116,6 +116,7 @@ def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor | None,
         exists: where the implication is about something, of the same shape; ``None`` for everywhere.
         share: of the weight, divided equally after the step.
     """
+    assert seen.stored is not None
     latest = seen.odds - seen.stored[:, 0]
     if slope is None:
         both = torch.stack([latest, torch.zeros_like(latest)], 1)

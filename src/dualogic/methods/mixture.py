@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -97,9 +97,8 @@ class Mixture:
         return result
 
     def _lean(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
-        assert self.rows is not None, "only learned duals compile implications that rest"
-        columns = level.columns(self.rows)
-        if level.ragged:
+        columns = None if self.rows is None else level.columns(self.rows)
+        if columns is not None and level.ragged:
             columns = level.fit(columns, extent, values.shape[2:])
         share = self.shares.get(level.number, 0.0)
         if isinstance(share, Tensor):
@@ -110,6 +109,18 @@ class Mixture:
         if seen is not None and self.joined is not None:
             self.joined[level.number] = seen
         return result
+
+
+def find_settled(branch: Branch) -> Iterator[JunctionBranch]:
+    """The implications below a branch whose operands have no weights: nothing that moves changes their values."""
+    if isinstance(branch, QuantifierBranch):
+        yield from find_settled(branch.operand)
+    elif isinstance(branch, JunctionBranch):
+        weighted = [group for group in branch.groups if isinstance(group, (JunctionBranch, QuantifierBranch))]
+        if branch.level.operation == ">>" and not (weighted or branch.can_be_empty or branch.level.ragged):
+            yield branch
+        for group in weighted:
+            yield from find_settled(group)
 
 
 def nearness(costs: Tensor, mask: Tensor | None) -> Tensor:

@@ -19,7 +19,7 @@ MARKS = {"better": "▲", "level": "≈", "worse": "▼"}
 
 
 def find_own(rows: Sequence[Row]) -> Row | None:
-    """The row with which the others are compared: ``dual``; where it was not run, it without being told, or its former default."""
+    """The row with which the others are compared: ``dual``; where it was not run, without being told, or its former default."""
     found = {row.label: row for row in rows if any(cell.values for cell in row.cells)}
     return found.get(OWN) or found.get(f"{OWN}[{NOT_TOLD}]") or found.get(f"{OWN}[{FORMER}]")
 

@@ -65,8 +65,8 @@ def mark_former(label: str, values: Mapping[str, Any]) -> str:
     word = ""
     present = make_arm(config["method"], {**setting.options, **config["options"]}).method
     if made is not None and made != present:
-        told = isinstance(made, methods.Dual) and isinstance(present, methods.Dual) and present.unlabelled
-        word = NOT_TOLD if told and made == dataclasses.replace(present, unlabelled={}) else FORMER
+        told = isinstance(present, methods.Dual) and present.unlabelled and made == dataclasses.replace(present, unlabelled={})
+        word = NOT_TOLD if told else FORMER
     elif config["method"] == _ORDERED and values.get("settings") is None:
         # Its options are the same; but until results had settings, its duals moved before delta did.
         word = FORMER_ORDER
