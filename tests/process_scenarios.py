@@ -30,6 +30,7 @@ class Scenario:
     rules: Any = None
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     steps: int = 20
+    believe: bool = False  # what a teacher says, and two views of each sample
     part: bool | str = False  # rules on part of each batch; for "each", the first rule alone
 
     def make(self, together: bool, **changed: Any) -> dl.LogicLoss:
@@ -77,6 +78,10 @@ SCENARIOS = {
         for table, part in (("device", False), ("sharded", True), ("shared", True))
     },
     **{f"each-{table}": Scenario("dual", table, part="each") for table in ("device", "sharded", None)},
+    "believe-device": Scenario(dl.methods.Dual(imply_step=0.3), rules=IMPLICATIONS, believe=True),
+    "believe-sharded": Scenario("dual", "sharded", rules=IMPLICATIONS, believe=True, part="each"),
+    "believe-shared": Scenario("dual", None, rules=IMPLICATIONS, believe=True, part=True),
+    "hard-believe": Scenario("hard", believe=True),
     "part-ragged": Scenario("dual", "sharded", rules=RAGGED, options={"reduction": "sum"}, part=True),
 }
 
@@ -131,7 +136,11 @@ def train(scenario: Scenario, logic: dl.LogicLoss, theta: torch.Tensor, steps: r
         # A process that takes all of its part need not say so.
         where = part["where"] if scenario.part and not part["where"].all() else None
         where = {next(iter(logic.rules)): where} if scenario.part == "each" and where is not None else where
-        loss = logic(index, where=where, **tensors_of(scenario, part, theta))
+        tensors, beliefs = tensors_of(scenario, part, theta), None
+        if scenario.believe:
+            beliefs = tensors_of(scenario, part, new_theta())
+            tensors = {name: torch.cat([value, 1.5 * value]) for name, value in tensors.items()}
+        loss = logic(index, where=where, believe=beliefs, **tensors)
         total = loss.sum() * (size if loss.dim() else 1)
         total.backward()
         if logic.update == "manual":

@@ -56,12 +56,13 @@ class _NegativeLog(torch.autograd.Function):
         return slope.masked_fill(probability < torch.finfo(probability.dtype).tiny, 0.0)
 
 
-def hold_back(value: Tensor, share: float) -> Tensor:
+def hold_back(value: Tensor, share: float, believed: Tensor | None = None) -> Tensor:
     """The same value, with a gradient that is smaller by this share.
 
     Args:
         value: any shape.
         share: above 0 and at most 1, where nothing passes.
+        believed: what takes the place of the value, by the same share; the value itself by default.
 
     Example:
         >>> import torch
@@ -69,12 +70,14 @@ def hold_back(value: Tensor, share: float) -> Tensor:
         >>> torch.autograd.grad(hold_back(x, 0.75), x)
         (tensor(0.2500),)
     """
+    if believed is None:
+        believed = value
     if share == 1.0:
-        return value.detach()
-    if not (value.requires_grad or torch._C._are_functorch_transforms_active()):
+        return believed.detach()
+    if believed is value and not (value.requires_grad or torch._C._are_functorch_transforms_active()):
         return value
     # Between a number and itself: exact, in one operation that every transformation of torch knows.
-    return torch.lerp(value, value.detach(), share)
+    return torch.lerp(value, believed.detach(), share)
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+import dualogic
 from dualogic.cli import main
 from dualogic.cli.dispatch import find_commands
 from dualogic.methods import METHODS
@@ -62,6 +63,11 @@ def test_a_missing_extra_gives_the_pip_line_before_any_work(hidden, line, tmp_pa
     assert main(["demo", "--quick", "--out", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err.strip() == line
     assert not (tmp_path / "out").exists()
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dualogic {dualogic.__version__}\n"
 
 
 @pytest.mark.parametrize("words", [["demo", "--pool", "nines"], ["no-such-command"], ["demo", "--epochs", "many"]])

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dualogic.cli import main
+from dualogic.errors import how_to_install
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "rules").glob("*.rules"))
@@ -112,10 +113,7 @@ def test_without_files_there_is_nothing_to_do(capsys):
 def test_a_missing_extra_gives_the_pip_line(hidden, extra, faulty, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, hidden, None)
     assert main(["lint", str(faulty)]) == 1
-    assert (
-        capsys.readouterr().err.strip()
-        == f"dualogic: {hidden} is not installed; type, in a clone of dualogic: pip install -e '.[{extra}]'"
-    )
+    assert capsys.readouterr().err.strip() == f"dualogic: {hidden} is not installed; {how_to_install(extra)}"
 
 
 def test_a_timeout_that_makes_no_sense(faulty, capsys):

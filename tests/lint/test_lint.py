@@ -44,8 +44,8 @@ def test_the_package_and_the_function_share_a_name():
     ],
 )
 def test_a_conjunction_that_ends_in_an_implication(text, told):
-    a, b, c = (dl.boolean(name) for name in "abc")
-    findings = [finding for finding in dl.lint(eval(text)) if finding.kind == "grouping"]
+    formula = eval(text, {name: dl.boolean(name) for name in "abc"})
+    findings = [finding for finding in dl.lint(formula) if finding.kind == "grouping"]
     assert len(findings) == told
     for finding in findings:
         assert finding.severity == "info"

@@ -311,3 +311,32 @@ def test_compiles_into_one_graph(method):
     leaves, options = list(tensors.values()), {"allow_unused": True, "materialize_grads": True}
     for one, two in zip(*(torch.autograd.grad(loss, leaves, **options) for loss in losses)):
         torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("update", ["forward", "manual"])
+@pytest.mark.parametrize(("method", "rule"), CASES)
+def test_believing_what_is_taught_changes_nothing(method, rule, update):
+    plain, other = (make(method, rule, update=update) for _ in range(2))
+    for number in range(3):
+        losses = []
+        for logic in (plain, other):
+            tensors = bind(rule, seed=number)
+            floats = {name: value for name, value in tensors.items() if value.is_floating_point()}
+            same = {name: value.detach().clone() for name, value in floats.items()} if number else floats
+            loss = logic(torch.tensor([0, 3, 3, 5, 7, 1]), believe=same if logic is other else None, **tensors)
+            losses.append([loss, *torch.autograd.grad(loss, list(floats.values()), allow_unused=True)])
+            logic.step() if update == "manual" else None
+        for one, two in zip(*losses):
+            assert (one is None and two is None) or torch.equal(one, two)
+    for name, value in plain.state_dict().items():
+        assert not isinstance(value, torch.Tensor) or torch.equal(value, other.state_dict()[name])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_rule_may_be_about_its_own_samples(method):
+    rules = {name: RULES[name] for name in ("classes", "class sets")}
+    together, apart = dl.LogicLoss(rules, 20, method), {name: dl.LogicLoss(rule, 20, method) for name, rule in rules.items()}
+    where = {"classes": torch.tensor([True, False, True, True, False, False]), "class sets": torch.zeros(6, dtype=torch.bool)}
+    tensors = bind("classes")
+    expected = sum(logic(torch.arange(6), where=where[name], **tensors) for name, logic in apart.items()) / 2
+    torch.testing.assert_close(together(torch.arange(6), where=where, **tensors), expected)

@@ -32,6 +32,25 @@ def test_bad_words_are_explained(capsys, tmp_path, monkeypatch):
     assert "--seeds takes numbers" in capsys.readouterr().err
     assert main(["run", "digits", "--data", "nowhere"]) == 1
     assert "dualogic data get mnist" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_computed_nothing_leaves_what_was_there(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "runs" / "digits" / "notes.txt"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    assert main(["run", "digits", "--data", "nowhere", "--method", "dual", "none", "--seeds", "0..2"]) == 1
+    assert [path.name for path in kept.parent.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.slow
+def test_a_smoke_run_that_is_kept_can_be_reported(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "paths", "--smoke", "--keep", "--runs", "kept", "--accelerator", "cpu"]) == 0
+    assert capsys.readouterr().out.strip().endswith("kept/paths/dual/0")
+    assert main(["report", "kept"]) == 0
+    assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
 @pytest.mark.slow

@@ -220,13 +220,14 @@ def required_lengths(nodes: Iterable[Node]) -> dict[str, Required]:
 def _refuse_names(symbols: Mapping[str, Node], tensors: Mapping[str, Any]) -> None:
     missing = [name for name in symbols if name not in tensors]
     unknown = [name for name in tensors if name not in symbols]
-    parts = []
+    parts, near = [], ""
     if missing:
         parts.append(f"no tensor was given for {', '.join(map(repr, missing))}")
     if unknown:
-        parts.append(f"{', '.join(map(repr, unknown))} is not a symbol of the rule")
+        near = suggest(str(unknown[0]), missing or symbols)
+        parts.append(f"{', '.join(map(repr, unknown))} is not a symbol of the rule{near}")
     wanted = ", ".join(f"{name}={describe(symbol)}" for name, symbol in list(symbols.items())[:20])
-    raise SymbolError(f"{'; '.join(parts)}. The rule needs: {wanted}")
+    raise SymbolError(f"{'; '.join(parts).removesuffix('?')}{'?' if near else '.'} The rule needs: {wanted}")
 
 
 def _as_tensor(name: str, value: Any) -> Tensor:

@@ -181,7 +181,9 @@ class Builder(TermBuilder):
             kind, value = "class", self._class(nodes, lanes, share == 1.0)
         else:
             kind, value = "boolean", self._boolean(nodes, lanes, share == 1.0)
-        leaf = Leaf(self._expand(value, lanes, len(nodes[0].shape)), kind, lanes, tuple(marked), share)
+        # A comparison in an antecedent holds or does not: it is read, and never taught.
+        read = 1.0 if kind == "comparison" and self._in_premise else share
+        leaf = Leaf(self._expand(value, lanes, len(nodes[0].shape)), kind, lanes, tuple(marked), read)
         self.leaves.append(leaf)
         return leaf
 

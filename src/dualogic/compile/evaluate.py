@@ -31,15 +31,20 @@ def optimal_cost(formula: Formula, class_cost: str, tensors: Mapping[str, Any]) 
 
 def is_satisfied(formula: Formula, tol: float, lead: float, tensors: Mapping[str, Any]) -> Tensor:
     """Whether the formula holds; a bool tensor ``(batch, *formula.shape)``."""
+    return are_satisfied({"rule": formula}, tol, lead, tensors).squeeze(1)
+
+
+def are_satisfied(rules: Mapping[str, Formula], tol: float, lead: float, tensors: Mapping[str, Any]) -> Tensor:
+    """Whether formulas of one shape hold; a bool tensor ``(batch, rules, *shape)``."""
     tol, lead = as_number(tol, "tol"), as_number(lead, "lead")
     if not tol >= 0:
         raise OptionError(f"tol must be at least 0; got {tol!r}")
     if not 0 <= lead < 1:
         raise OptionError(f"lead must be at least 0 and below 1; got {lead!r}")
-    plan = compile_rules([("rule", formula)], "truth")
+    plan = compile_rules(rules.items(), "truth")
     bound = plan.bind(tensors, validate=True)
     with torch.no_grad(), autocast_off(bound.device):
-        return plan.fold(plan.evaluate(bound, tol, lead), decide).squeeze(1)
+        return plan.fold(plan.evaluate(bound, tol, lead), decide)
 
 
 def decide(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:

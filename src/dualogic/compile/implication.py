@@ -68,20 +68,21 @@ def possible_sides(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return antecedent, consequent
 
 
-def deny(antecedent: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
+def deny(antecedent: Tensor, share: Tensor | float, logarithmic: bool, believed: Tensor | None = None) -> Tensor:
     """What ``P >> Q`` costs where ``Q`` cannot hold: what denying ``P`` does, and infinity where ``P`` is certain.
 
     Args:
         antecedent: the cost ``S(P)``, finite.
         share: how much of its gradient is held back.
         logarithmic: costs are ``-log p``.
+        believed: what takes the place of ``S(P)``, by the same share; itself by default.
 
     Example:
         >>> import torch
         >>> deny(-torch.tensor([0.5, 1.0]).log(), 0.0, logarithmic=True)
         tensor([0.6931,    inf])
     """
-    fixed = antecedent.detach()
+    fixed = antecedent.detach() if believed is None else believed
     moving = fixed + (1.0 - share) * (antecedent - fixed)
     doubted = moving > 0
     safe = torch.where(doubted, moving, 1.0)
@@ -144,6 +145,33 @@ def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor
         return _divide(antecedent, consequent, weight, share, logarithmic)
     result: Tensor = _Divided.apply(antecedent, consequent, weight, share, logarithmic)  # type: ignore[no-untyped-call]
     return result
+
+
+def divide_believed(
+    taught: tuple[Tensor, Tensor], believed: tuple[Tensor, Tensor], weight: Tensor, share: Tensor | float, logarithmic: bool
+) -> Tensor:
+    """:func:`divide`, where each side is taught beside what is believed of the other: ``Q`` should be at least as believed as
+    ``P`` is, and ``P`` no more than ``Q`` is.
+
+    Args:
+        taught: the costs ``S(P)`` and ``S(Q)``.
+        believed: the same of what is believed, without a gradient.
+        weight: as for :func:`divide`.
+        share: likewise.
+        logarithmic: likewise.
+
+    Example:
+        >>> import torch
+        >>> p, q = torch.tensor([3.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
+        >>> believed = torch.tensor([0.1]), torch.tensor([1.0])  # P is believed, whatever the other view says
+        >>> divide_believed((p, q), believed, torch.tensor([1.0]), 0.0, logarithmic=True).backward()
+        >>> p.grad, q.grad
+        (tensor([-0.]), tensor([0.8899]))
+    """
+    up = divide(believed[0], taught[1], weight, share, logarithmic)
+    down = divide(taught[0], believed[1], weight, share, logarithmic)
+    value = up.detach() + (1.0 - weight) * (1.0 - share) * (down.detach() - up.detach())
+    return value + (up - up.detach()) + (down - down.detach())
 
 
 def _divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:

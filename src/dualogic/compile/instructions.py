@@ -35,7 +35,18 @@ class Context:
 Registers = list[Tensor]
 
 
-def fetch(registers: Registers, operand: Operand) -> Tensor:
+@dataclasses.dataclass(frozen=True)
+class Guided:
+    """Registers of what is taught, with those of what is believed beside them."""
+
+    taught: Registers
+    believed: Registers
+
+    def __getitem__(self, number: int) -> Tensor:
+        return self.taught[number]
+
+
+def fetch(registers: Registers | Guided, operand: Operand) -> Tensor:
     """The value of an operand at the rank of the operation."""
     value = registers[operand[0]]
     return value if operand[1] is None else value[operand[1]]

@@ -13,7 +13,7 @@ from torch import Tensor
 from dualogic.compile.atoms import Compare
 from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.build import Builder
-from dualogic.compile.instructions import Context, Registers, fetch
+from dualogic.compile.instructions import Context, Guided, Registers, fetch
 from dualogic.compile.size import check_size
 from dualogic.compile.tree import Branch, Combine, Leaf, Level
 from dualogic.constants import Constants, outside_inference
@@ -115,7 +115,7 @@ class Plan:
             registers.append(instruction.run(registers, context))
         return registers
 
-    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
         """Join the atoms' values up to the rules; shape ``(batch, rules, *axes)``."""
         parts = [self._root(branch, registers, combine, len(group)) for branch, group in self._roots]
         if len(parts) == 1:
@@ -128,7 +128,7 @@ class Plan:
         return self._positions.get((places, device), lambda: torch.tensor(places, device=device))
 
     @staticmethod
-    def _root(branch: Branch, registers: Registers, combine: Combine, count: int) -> Tensor:
+    def _root(branch: Branch, registers: Registers | Guided, combine: Combine, count: int) -> Tensor:
         value = branch.fold(registers, combine)
         return value if value.shape[1] == count else value.expand(-1, count, *value.shape[2:])
 
@@ -144,7 +144,7 @@ class Plan:
             (number, instruction) for number, instruction in enumerate(self._instructions) if isinstance(instruction, Compare)
         ]
 
-    def refuse_non_finite(self, costs: Tensor, registers: Registers, limit: float = math.inf) -> None:
+    def refuse_non_finite(self, costs: Tensor, registers: Registers | Guided, limit: float = math.inf) -> None:
         """Raise an error that names the rule and the sub-formula behind a cost that is not finite.
 
         Args:
@@ -176,7 +176,7 @@ class Plan:
             f"costs, such as 'dual'. No dual variable was changed."
         )
 
-    def _is_empty(self, registers: Registers, sample: int, rule: int) -> bool:
+    def _is_empty(self, registers: Registers | Guided, sample: int, rule: int) -> bool:
         """Whether a rule cannot hold for a sample because an ``any`` has no entry left; its atoms' costs are finite."""
         from dualogic.compile.extreme import take_extreme
 

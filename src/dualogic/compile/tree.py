@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
-from dualogic.compile.instructions import Operand, Registers, fetch
+from dualogic.compile.instructions import Guided, Operand, Registers, fetch
 from dualogic.formula.connective import Formula
 
 
@@ -97,7 +97,7 @@ class Branch:
 
     can_be_empty = False
 
-    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
         """Compute its value from those of the atoms."""
         raise NotImplementedError
 
@@ -110,7 +110,8 @@ class Leaf(Branch):
         kind: ``"comparison"``, ``"class"`` or ``"boolean"``.
         lanes: how many atoms, along each lane dimension.
         formulas: the atom of each lane, for messages.
-        share: how much of the gradient into them is held back, where they are evidence.
+        share: how much of the gradient into them is held back, where they are evidence; as much of their value is what is
+            believed, and not what is taught.
     """
 
     operand: Operand
@@ -119,9 +120,12 @@ class Leaf(Branch):
     formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
     share: float = 0.0
 
-    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
         value = fetch(registers, self.operand)
-        return numerics.hold_back(value, self.share) if self.share else value
+        if not self.share:
+            return value
+        believed = fetch(registers.believed, self.operand) if isinstance(registers, Guided) else value
+        return numerics.hold_back(value, self.share, believed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +141,7 @@ class PremiseBranch(Branch):
     read: Combine
     can_be_empty: bool
 
-    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
         return self.operand.fold(registers, self.read)
 
 
@@ -153,7 +157,7 @@ class JunctionBranch(Branch):
     rank: int
     can_be_empty: bool
 
-    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
         parts = [group.fold(registers, combine) for group in self.groups]
         values = self._join(parts)
         mask = None
@@ -195,7 +199,7 @@ class QuantifierBranch(Branch):
     full_shape: tuple[int, ...]
     can_be_empty: bool
 
-    def fold(self, registers: Registers, combine: Combine) -> Tensor:
+    def fold(self, registers: Registers | Guided, combine: Combine) -> Tensor:
         value = self.operand.fold(registers, combine)
         if value.shape[1:] != self.full_shape:
             value = value.expand(-1, *self.full_shape)

@@ -27,6 +27,7 @@ from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolErro
 from dualogic.formula.fingerprint import fingerprint
 from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
+from dualogic.loss.beliefs import first_view
 
 PATIENCE = 3
 """Looks in a row that must agree before an alarm is raised, or cleared."""
@@ -157,7 +158,8 @@ class Monitor:
         if logic.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
             return
         index = args[0] if args else options.get("index")
-        self._take(index, options.get("where"), {name: options[name] for name in self._plan.symbols})
+        taught = {name: options[name] for name in self._plan.symbols}
+        self._take(index, options.get("where"), first_view(taught, options.get("believe")))
 
     def _take(self, index: Any, where: Tensor | Mapping[str, Tensor] | None, tensors: Mapping[str, Any]) -> None:
         tensors = {name: torch.as_tensor(tensors[name]) for name in self._plan.symbols}

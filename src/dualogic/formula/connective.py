@@ -378,9 +378,10 @@ def as_formula(value: Any, where: str) -> Formula:
         return value
     if isinstance(value, bool):
         raise FormulaTypeError(
-            f"a plain bool ({value}) stands where a formula is expected, in {where}: the comparison was made between Python values "
-            f"or between two formulas, where '==' asks whether they are the same text. Write dl.Iff(a, b) for 'both or neither', "
-            f"a for 'a is true' and ~a for 'a is false'; compare numbers and classes by symbols made by dl.var or dl.categorical"
+            f"a plain bool ({value}) stands where a formula is expected, in {where}: the comparison was made between Python "
+            f"values, or between formulas, where '==' asks whether they are the same text. Write dl.Iff(a, b) for 'both or "
+            f"neither', a for 'a is true' and ~a for 'a is false'; compare numbers and classes by symbols made by dl.var or "
+            f"dl.categorical"
         )
     if isinstance(value, MaskExpression):
         raise FormulaTypeError(

@@ -15,7 +15,7 @@ from typing import Any, Union
 
 from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
 
-RESERVED_NAMES = frozenset({"index", "where", "tol", "lead", "class_cost", "labels", "rules", "self", "true", "false"})
+RESERVED_NAMES = frozenset({"index", "where", "believe", "tol", "lead", "class_cost", "labels", "rules", "self", "true", "false"})
 
 
 BRIEF = 200

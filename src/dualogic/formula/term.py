@@ -99,7 +99,7 @@ class Term(Node):
 
     def __iter__(self) -> Any:
         raise FormulaTypeError(
-            f"a term cannot be looped over; index it ({self.brief()}[0]), add it up with .sum(), or quantify with .all() or .any()"
+            f"a term cannot be looped over; index it ({self.brief()}[0]), sum it with .sum(), or quantify with .all() or .any()"
         )
 
     def sum(self, dim: Any = None) -> Term:

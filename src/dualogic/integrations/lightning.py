@@ -13,6 +13,7 @@ from dualogic.data.randomness import get_random_state, set_random_state
 from dualogic.errors import MissingExtraError, StateError, how_to_install
 from dualogic.integrations.common import Count, check_processes
 from dualogic.loss import LogicLoss
+from dualogic.loss.beliefs import first_view
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -132,7 +133,7 @@ class LogicCallback(Callback):
 def _counting(count: Count) -> Any:
     def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         if not module.training:
-            tensors = {name: value for name, value in kwargs.items() if name not in ("index", "where")}
-            count.update(tensors, kwargs.get("where"))
+            tensors = {name: value for name, value in kwargs.items() if name not in ("index", "where", "believe")}
+            count.update(first_view(tensors, kwargs.get("believe")), kwargs.get("where"))
 
     return hook

@@ -107,8 +107,8 @@ def _check_grouping(name: str, formula: Formula) -> list[Finding]:
             continue
         if not all(isinstance(operand, Implication) for operand in node.operands):
             message = (
-                f"rule {name!r}: `{node.brief()}` asks for its first part in any case; if that belongs to the condition, put all of "
-                f"the condition in parentheses: (a & b) >> c"
+                f"rule {name!r}: `{node.brief()}` asks for its first part in any case; if that belongs to the condition, put "
+                f"all of the condition in parentheses: (a & b) >> c"
             )
             return [found("grouping", (name,), message)]
     return []

@@ -133,7 +133,7 @@ class PlainState(nn.Module):
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin
         with outside_inference():
-            twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+            twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))  # type: ignore[no-untyped-call]
         return twin
 
 

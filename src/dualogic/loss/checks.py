@@ -17,6 +17,7 @@ from dualogic.duals.guard import Guard
 from dualogic.duals.table import DualTable
 from dualogic.errors import SampleIndexError, ShortcutWarning, StateError
 from dualogic.formula.connective import Formula
+from dualogic.loss.beliefs import split, tile_where
 from dualogic.loss.selection import Selection
 from dualogic.methods.base import Program, State
 
@@ -53,7 +54,9 @@ class Call:
 
     Attributes:
         index: the rows of the table that it is about; ``None`` for a shared row, or if nothing is stored.
-        bound: the tensors.
+        bound: the tensors, of what is taught.
+        believed: those of what is believed; ``None`` for the same.
+        views: how many times ``bound`` holds each sample, one block after the other.
         selection: the samples that count; ``None`` for all.
         peers: the processes that share in it.
         batch: the number of samples, in all processes together.
@@ -64,6 +67,8 @@ class Call:
 
     index: Tensor | None
     bound: Bound
+    believed: Bound | None
+    views: int
     selection: Selection | None
     peers: Peers | None
     batch: int
@@ -71,22 +76,31 @@ class Call:
     optimal: bool
     at_once: bool
 
+    @property
+    def samples(self) -> Bound:
+        """Tensors that hold each sample once."""
+        return self.bound if self.believed is None else self.believed
 
-def prepare(parts: Parts, index: Any, where: Any, tensors: dict[str, Tensor]) -> Call:
+
+def prepare(parts: Parts, index: Any, where: Any, believe: Any, tensors: dict[str, Tensor]) -> Call:
     """What a user gave to a loss, as a call; with several processes, what is wrong in one is raised in all."""
     optimal = index is None and not parts.training and not parts.table.shared
-    check = functools.partial(_check, parts, index, where, tensors)
+    check = functools.partial(_check, parts, index, where, believe, tensors)
     if parts.peers is None or not (parts.learning or (parts.table.collective and index is not None)):
-        bound, index = check()
+        bound, believed, views, index = check()
     else:
-        bound, index = parts.peers.agree(check, lambda ready: ready[0].batch, lambda ready: ready[0].selected is not None)
+        bound, believed, views, index = parts.peers.agree(
+            check, lambda ready: (ready[1] or ready[0]).batch, lambda ready: ready[0].selected is not None
+        )
+    samples = bound if believed is None else believed
     peers = parts.peers if parts.learning else None
     selection = None
-    if bound.selected is not None or (peers and peers.marked):
-        selection = _select(bound, len(parts.program.plan.names), peers)
-    batch = bound.batch if peers is None else peers.total
+    if samples.selected is not None or (peers and peers.marked):
+        selection = _select(samples, len(parts.program.plan.names), peers)
+    batch = samples.batch if peers is None else peers.total
     updating = parts.learning and not parts.frozen and batch > 0
-    return Call(index, bound, selection, peers, batch, updating, optimal, reads_at_once(bound.device))
+    at_once = reads_at_once(bound.device)
+    return Call(index, bound, believed, views, selection, peers, batch, updating, optimal, at_once)
 
 
 def reads_at_once(device: torch.device) -> bool:
@@ -94,14 +108,22 @@ def reads_at_once(device: torch.device) -> bool:
     return device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _check(parts: Parts, index: Any, where: Any, tensors: dict[str, Tensor]) -> tuple[Bound, Tensor | None]:
+def _check(
+    parts: Parts, index: Any, where: Any, believe: Any, tensors: dict[str, Tensor]
+) -> tuple[Bound, Bound | None, int, Tensor | None]:
     compiling = torch.compiler.is_compiling()
     if parts.off:
         named = where if isinstance(where, Mapping) else dict.fromkeys(parts.program.plan.names, where)
         where = {**named, **dict.fromkeys(parts.off, False)}
     if parts.learning and not (parts.frozen or parts.manual or compiling):
         _refuse_recomputation()
-    bound = parts.program.plan.bind(tensors, False if compiling else None if parts.validated else True, where)
+    plan, validate = parts.program.plan, False if compiling else None if parts.validated else True
+    believed, views = None, 1
+    if believe is not None:
+        tensors, beliefs, views = split(plan.symbols, tensors, believe)
+        believed = plan.bind(beliefs, validate, where)
+    bound = plan.bind(tensors, validate, tile_where(where, views))
+    samples = bound if believed is None else believed
     if parts.table.device != bound.device:
         raise StateError(
             f"the tensors are on {bound.device} and the dual variables on {parts.table.device}; call .to({str(bound.device)!r}) "
@@ -110,10 +132,11 @@ def _check(parts: Parts, index: Any, where: Any, tensors: dict[str, Tensor]) -> 
     at_once = reads_at_once(bound.device)
     if not at_once and not compiling:
         parts.guard.poll()
-    index = check_index(parts, index, bound.batch, at_once, bound.selected if bound.ruled is not None else where)
-    if at_once and bound.selected is not None and not bool(bound.selected.any()):
-        return bound.emptied(), None if index is None else index[:0]
-    return bound, index
+    index = check_index(parts, index, samples.batch, at_once, samples.selected if samples.ruled is not None else where)
+    if at_once and samples.selected is not None and not bool(samples.selected.any()):
+        index = None if index is None else index[:0]
+        return bound.emptied(), None if believed is None else believed.emptied(), 1, index
+    return bound, believed, views, index
 
 
 def check_index(parts: Parts, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor | None:

@@ -111,9 +111,9 @@ class Mistakes:
         if self.positions and self.steps > SEVERAL and (self.visits >= 2 * samples or self.steps > LONGEST_WATCH):
             self.positions = False
             _warn(
-                f"the index was 0, 1, 2, ... in each of the first {self.steps} calls, so most of the {samples} samples were never "
-                f"visited: an index says where samples stand in the data set, not in the batch; dl.data.WithIndex(dataset) brings "
-                f"it along"
+                f"the index was 0, 1, 2, ... in each of the first {self.steps} calls, so most of the {samples} samples were "
+                f"never visited: an index says where samples stand in the data set, not in the batch; dl.data.WithIndex(dataset) "
+                f"brings it along"
             )
 
     def _look_for_training(self, value: Tensor) -> None:
@@ -165,8 +165,8 @@ def _look_for_probabilities(loss: LogicLoss, tensors: Mapping[str, Any]) -> None
     found = [name for name in logits if _are_probabilities(torch.as_tensor(tensors[name]).detach())]
     if found:
         _warn(
-            f"{' and '.join(map(repr, found))} is declared with input='logits', but what is bound to it looks like probabilities, "
-            f"each row within 0 and 1 and of sum 1: leave the softmax out, or declare it with input='probs'"
+            f"{' and '.join(map(repr, found))}: declared with input='logits', but what is bound looks like probabilities, each row "
+            f"within 0 and 1 and of sum 1: leave the softmax out, or declare it with input='probs'"
         )
 
 
@@ -181,14 +181,13 @@ def _look_for_gradients(loss: LogicLoss, tensors: Mapping[str, Any]) -> None:
     untaught = [name for name, formula in loss.rules.items() if fixed.issuperset(formula.symbols)] if fixed else []
     if not untaught:
         return
-    whole = [name for name in loss.rules[untaught[0]].symbols if not given[name].is_floating_point()]
-    integers = (
-        f"; {', '.join(map(repr, whole))} holds integers, which have none: give scores, not argmax or labels" if whole else ""
-    )
+    symbols = loss.rules[untaught[0]].symbols
+    whole = [name for name in symbols if not given[name].is_floating_point()]
     _warn(
-        f"rule {untaught[0]!r} teaches nothing, because no tensor bound to it has a gradient: "
-        f"{', '.join(map(repr, loss.rules[untaught[0]].symbols))}. Give the network's outputs, neither detached nor made under "
-        f"no_grad{integers}" + (f" (and so for {len(untaught) - 1} more rules)" if untaught[1:] else "")
+        f"rule {untaught[0]!r} teaches nothing, because no tensor bound to it has a gradient: {', '.join(map(repr, symbols))}. "
+        f"Give the network's outputs, neither detached nor made under no_grad"
+        + (f"; {', '.join(map(repr, whole))} holds integers, which have none: give scores, not argmax or labels" if whole else "")
+        + (f" (and so for {len(untaught) - 1} more rules)" if untaught[1:] else "")
     )
 
 

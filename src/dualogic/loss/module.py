@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dualogic.arguments import check_choice, check_rules, check_samples, check_weight
+from dualogic.compile.evaluate import are_satisfied
 from dualogic.constants import outside_inference
 from dualogic.duals.factory import find_peers, make_table
 from dualogic.duals.guard import Guard
@@ -28,6 +29,7 @@ from dualogic.methods import Method, resolve
 from dualogic.methods.base import Program, State
 
 if TYPE_CHECKING:
+    from dualogic.diagnosis import ShortcutReport
     from dualogic.duals.collective import Peers
 
 
@@ -132,7 +134,12 @@ class LogicLoss(PlainState):
         return Parts(*held, manual, self.training, frozen, validated)
 
     def forward(
-        self, index: Tensor | None = None, *, where: Tensor | Mapping[str, Tensor] | None = None, **tensors: Tensor
+        self,
+        index: Tensor | None = None,
+        *,
+        where: Tensor | Mapping[str, Tensor] | None = None,
+        believe: Mapping[str, Tensor] | None = None,
+        **tensors: Tensor,
     ) -> Tensor:
         """The loss of a batch; updates the state in training mode.
 
@@ -147,21 +154,26 @@ class LogicLoss(PlainState):
                 a gradient of 0, and nothing changes. On an accelerator nothing waits for the mask. A mapping from rule names
                 gives each rule a mask of its own, and then its loss is the mean over its own samples; rules that it does not
                 name are about all. A rule without a sample pulls nothing, its duals rest and its ``delta`` stays.
+            believe: what the duals, ``delta`` and evidence go by, of some symbols, such as a slow teacher's view of the samples;
+                ``tensors`` are then what is taught, and have the loss and the gradient. Beliefs have none, ever. Symbols that it
+                does not name are the same for both. A tensor that it names may hold several views of each sample, one block
+                after the other as from ``torch.cat([view, another])``, whose losses are averaged; ``index``, ``where``, beliefs
+                and the other tensors then have one entry for each sample.
             tensors: one for each symbol, by name, with a leading batch axis.
 
         Returns:
             A scalar, or ``(batch,)`` with ``reduction="none"``; differentiable with respect to the tensors.
         """
         if torch.compiler.is_compiling():
-            return self._compute(index, where, tensors)
+            return self._compute(index, where, believe, tensors)
         with self._run.lock:
-            loss = self._compute(index, where, tensors)
+            loss = self._compute(index, where, believe, tensors)
             self._mistakes.look(self, index, tensors, loss)
             return loss
 
-    def _compute(self, index: Any, where: Any, tensors: dict[str, Tensor]) -> Tensor:
+    def _compute(self, index: Any, where: Any, believe: Any, tensors: dict[str, Tensor]) -> Tensor:
         parts, run, compiling = self._parts(), self._run, torch.compiler.is_compiling()
-        call = prepare(parts, index, where, tensors)
+        call = prepare(parts, index, where, believe, tensors)
         run.validated = run.validated or not compiling
         outcome = take_step(parts, call)
         if call.updating and not run.told and not compiling:
@@ -376,6 +388,34 @@ class LogicLoss(PlainState):
             {'rule': tensor(1.)}
         """
         return summarise(self.rules, self._program, self._state, self._run.last, self._run.selected)
+
+    def satisfied(self, *, tol: float = 0.0, lead: float = 0.0, **tensors: Tensor) -> dict[str, Tensor]:
+        """Where each rule holds, ``(batch,)`` bool: a mapping from rule names (``"rule"`` for a lone formula).
+
+        Args:
+            tol: as in :meth:`dualogic.Formula.satisfied`.
+            lead: likewise.
+            tensors: one for each symbol of the rules, by name, as for the loss itself.
+
+        Example:
+            >>> import dualogic as dl, torch
+            >>> logic = dl.LogicLoss({"low": dl.var("x") >= 0, "order": dl.var("x") <= dl.var("y")})
+            >>> logic.satisfied(x=torch.tensor([1.0, -1.0]), y=torch.tensor([0.0, 0.0]))
+            {'low': tensor([ True, False]), 'order': tensor([False,  True])}
+        """
+        return dict(zip(self.rules, are_satisfied(self.rules, tol, lead, tensors).unbind(1)))
+
+    def diagnose(self, tol: float = 0.0, labels: Any = None, **options: Any) -> ShortcutReport:
+        """How a batch, or a whole data set, satisfies the rules; :func:`dualogic.diagnose` with this loss.
+
+        Args:
+            tol: as there.
+            labels: likewise.
+            options: likewise, and the tensors by name. With ``index=`` the report also says what the dual variables chose.
+        """
+        from dualogic.diagnosis import diagnose  # which is built on this module
+
+        return diagnose(self, tol, labels, **options)
 
     def memory(self) -> Memory:
         """The dual variables' bytes per sample and in total; ``print`` shows them in words."""

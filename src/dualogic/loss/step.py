@@ -9,14 +9,17 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
+from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
+from dualogic.compile.instructions import Guided
 from dualogic.compile.plan import describe_cost
 from dualogic.duals.table import DualTable, Update
 from dualogic.errors import NonFiniteError
 from dualogic.kernels import fused
+from dualogic.loss.beliefs import average, tile
 from dualogic.loss.checks import Call, Parts
 from dualogic.loss.opaque import snapshot
-from dualogic.methods.base import State
+from dualogic.methods.base import Program, State
 from dualogic.numerics import wide
 
 
@@ -61,13 +64,35 @@ class Fetched:
 def take_step(parts: Parts, call: Call) -> Outcome:
     """The losses of a call and the state after it, in the order of Algorithm 1: duals, loss, delta."""
     with autocast_off(call.bound.device):
-        return _take(parts, call, parts.program.evaluate(call.bound))
+        values = parts.program.evaluate(call.bound)
+        return _take(parts, call, values, values if call.believed is None else _evaluate_beliefs(parts.program, call.believed))
 
 
-def _take(parts: Parts, call: Call, values: Any) -> Outcome:
+def _evaluate_beliefs(program: Program, believed: Bound) -> Any:
+    """The values of what is believed; ``None`` for a method that has no use for them."""
+    if not (program.believes or program.width or type(program).advance is not Program.advance):
+        return None
+    with torch.no_grad():
+        return program.evaluate(believed)
+
+
+def _lose(program: Program, call: Call, rows: Tensor | None, state: State, values: Any, beliefs: Any) -> tuple[Tensor, Tensor]:
+    """Losses and costs ``(batch, rules)`` of what is taught."""
+    if call.believed is None:
+        return program.losses(rows, state, values)
+    if program.believes:
+        batch = call.believed.batch
+        values = Guided(values, [tile(value, call.views) if value.shape[0] == batch else value for value in beliefs])
+    rows = rows if rows is None or rows.shape[0] == 1 else tile(rows, call.views)
+    losses, costs = program.losses(rows, state, values)
+    return average(losses, call.views), average(costs, call.views)
+
+
+def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
+    """A step with the atoms' values of what is taught, and of what is believed."""
     program, selection = parts.program, call.selection
     compiling = torch.compiler.is_compiling()
-    eager = call.at_once or compiling or parts.manual or not _is_plain(parts)
+    eager = call.at_once or compiling or parts.manual or not _is_plain(parts) or call.believed is not None
     if call.updating and selection is None and call.index is not None and not eager:
         whole = program.whole_step(call.index, parts.table.values, parts.state, parts.guard.flags, values)
         if whole is not None:
@@ -81,26 +106,32 @@ def _take(parts: Parts, call: Call, values: Any) -> Outcome:
     noted: Tensor | None = None
     if call.updating and rows is not None and program.width:
         with torch.no_grad():
-            update, finite, noted = _move(parts, call, values, fetched, rows)
-    loss_first = program.loss_first or parts.manual
-    losses, costs = program.losses(rows if loss_first or update is None else update.local, state, values)
+            update, finite, noted = _move(parts, call, beliefs, fetched, rows)
+    moved = rows if update is None or program.loss_first else update.local
+    losses, costs = _lose(program, call, rows if parts.manual else moved, state, values, beliefs)
     if selection is not None:
         losses, costs = selection.only(losses), selection.only(costs)
-    if update is None:
-        finite = _find_finite(parts, call, values, costs, rows)
+    if update is None or call.believed is not None:
+        taught = _find_finite(parts, call, values, costs, rows)
+        finite = taught if update is None else finite
     if not call.updating:
         return Outcome(losses, costs)
     seen = costs.detach()
-    if update is not None and parts.manual and not program.loss_first:
-        # The loss came before the move, but delta follows the costs under the moved duals, as in forward mode.
+    apart = call.believed is not None and beliefs is not None
+    if apart or (update is not None and parts.manual and not program.loss_first):
+        # Delta follows the costs of what is believed, under the moved duals even if the loss came before the move.
         with torch.no_grad():
-            seen = program.losses(update.local, state, values)[1]
+            seen = program.losses(moved, state, beliefs)[1]
     if selection is not None:
-        seen, finite = selection.only(seen), selection.among(finite)
+        seen = selection.only(seen)
+    if apart and update is None:
+        finite = _find_finite(parts, call, beliefs, seen, rows)
+    if selection is not None:
+        finite = selection.among(finite)
     limit = _limits(parts, seen.dtype, stored=True)[0]
     # Weights that have moved may be on a cost that they left out before.
     if update is not None and call.at_once and parts.peers is None and not seen.sum().item() < limit:
-        _find_finite(parts, call, values, seen, rows)
+        _find_finite(parts, call, beliefs, seen, rows)
     if parts.peers is not None:
         seen, finite = parts.peers.gather(seen), None if finite is None else parts.peers.gather(finite)
         noted = None if noted is None else parts.peers.gather(noted)
@@ -146,7 +177,7 @@ def _move(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor)
 def reduce(losses: Tensor, call: Call, reduction: str) -> Tensor:
     """The loss of a call from those of its samples and rules, ``(batch, rules)``; see :class:`~dualogic.LogicLoss`."""
     if reduction == "none":
-        dropped = call.bound.dropped
+        dropped = call.samples.dropped
         return losses.sum(1) if not dropped else losses.sum() + losses.new_zeros(dropped)
     if call.selection is None and reduction == "mean" and call.peers is None and call.batch and losses.shape[1] == 1:
         return losses.mean()  # one operation instead of two, each way

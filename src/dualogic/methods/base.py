@@ -37,6 +37,8 @@ class Program(abc.ABC):
         additive: ``apply_moves`` is a plain addition, which the fused kernels know.
         summed: the losses of rules are added up; otherwise they are averaged, so that many rules are no heavier than one.
         stored: what a row holds, in words; checkpoints of the same words can be read.
+        believes: :meth:`losses` takes :class:`~dualogic.compile.instructions.Guided` values, with what is believed beside what is
+            taught. In any case :meth:`moves` and :meth:`advance` follow what is believed.
     """
 
     plan: Plan
@@ -45,6 +47,7 @@ class Program(abc.ABC):
     additive: bool = False
     summed: bool = False
     stored: str = "nothing"
+    believes: bool = False
 
     def for_samples(self, count: int | None) -> Program:
         """The same program for a table of so many samples, or for one row that serves all."""

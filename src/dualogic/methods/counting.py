@@ -34,6 +34,8 @@ class CountingMethod(Method):
     Quantifiers are written out (a ragged axis at its largest size, a mask as one more variable that is true or false for sure),
     the rule becomes a sentential decision diagram and that a circuit of sums and products, evaluated for a whole batch at once.
 
+    What is believed (``believe=`` of the loss) plays no part: there are no weights that it could decide.
+
     Args:
         vtree: how variables are split: ``"balanced"`` (shallow circuits), ``"right"`` or ``"left"``.
         max_nodes: refuse a rule whose diagrams have more nodes than this.
@@ -98,10 +100,11 @@ class Binder:
         self.symbols = collect_symbols(nodes)
         self.teachable = frozenset(self.symbols)  # nothing is evidence: markers are refused
         self._lengths = required_lengths(nodes)
+        self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules.items()}
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
         """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate, where)
+        return bind(self.symbols, self._lengths, tensors, validate, where, self._users)
 
     def refuse_non_finite(self, costs: Tensor, values: Any, limit: float = math.inf) -> None:
         """Raise an error that names the rule whose cost is not finite."""

@@ -115,6 +115,8 @@ def find_spreads(spread: Mapping[str, float] | float, names: tuple[str, ...]) ->
 class DistributionalProgram(Program):
     """Costs folded by a subclass, then the truncated-normal loss with one ``delta`` per rule."""
 
+    believes = True
+
     def __init__(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> None:
         self.plan = self._plan(rules, method)
         self.method = method

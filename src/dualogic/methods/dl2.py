@@ -34,6 +34,8 @@ class DL2(Method):
     Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): always taken, on both pools. 93 to 100 % of held-out
     6s meet the rule, and none of them by being called a 6.
 
+    What is believed (``believe=`` of the loss) plays no part: there are no weights that it could decide.
+
     Source: Fischer et al., "DL2: Training and querying neural networks with logic", ICML 2019.
 
     Args:

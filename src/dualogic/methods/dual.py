@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from dualogic.arguments import check_choice
-from dualogic.compile.extreme import take_extreme
+from dualogic.compile.extreme import fold_extremes
+from dualogic.compile.instructions import Guided
 from dualogic.compile.plan import Plan
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
@@ -55,6 +56,9 @@ class Dual(DistributionalMethod):
     - rules that are averaged.
 
     :meth:`paper` keeps the paper's letter.
+
+    With ``believe=`` of the loss, what is believed moves the duals, sets ``delta``, and says which operand of an ``or`` is
+    nearest, how far an antecedent is believed, which facts hold, and who gives way; what is taught has the costs.
 
     Args:
         evidence: ``"found"``, or as in :class:`~dualogic.methods.distributional.DistributionalMethod`. If found, an antecedent is
@@ -281,14 +285,21 @@ class DualProgram(DistributionalProgram):
             found.update(zip(level.paths, values.unbind()))
         return found
 
-    def _mixture(self, rows: Tensor, state: State, values: Any, remember: bool = False) -> Mixture:
+    def _mixture(
+        self, rows: Tensor, state: State, values: Any, remember: bool = False, believed: Mixture | None = None
+    ) -> Mixture:
         shares = self._shares(state) if self.leaning else None
-        return Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares)
+        return Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares, believed)
 
     def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         if rows is None:
-            return self.plan.fold(values, take_extreme)
-        return self.plan.fold(values, self._mixture(rows, state, values))
+            return fold_extremes(self.plan, values)
+        believed = None
+        if isinstance(values, Guided):
+            believed = self._mixture(rows, state, values.believed, remember=True)
+            with torch.no_grad():
+                self.plan.fold(values.believed, believed)
+        return self.plan.fold(values, self._mixture(rows, state, values, believed=believed))
 
     def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor, Tensor | None]:
         mixture = self._mixture(rows, state, values, remember=True)

@@ -11,7 +11,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from dualogic.compile.implication import deny, divide, join_odds, log_odds, possible_sides
+from dualogic.compile.implication import deny, divide, divide_believed, join_odds, log_odds, possible_sides
 from dualogic.compile.tree import Level
 from dualogic.duals.rules import UpdateRule
 
@@ -70,6 +70,7 @@ def lean(
     rule: UpdateRule,
     extent: tuple[int, ...],
     remember: bool,
+    believed: Leaning | None = None,
 ) -> tuple[Tensor, Leaning | None]:
     """The cost of implications, with a gradient divided by their weights, and what their step needs.
 
@@ -82,8 +83,15 @@ def lean(
         rule: how weights are stored.
         extent: of this batch.
         remember: whether a step follows.
+        believed: what happened here with what is believed, which then says what the antecedent is and who gives way.
     """
     antecedent, consequent = values.unbind(1) if mask is None else possible_sides(values, mask)
+    if believed is not None:
+        sides = believed.values[:, 0], believed.values[:, 1]
+        cost = divide_believed((antecedent, consequent), sides, believed.weight, share, level.logarithmic)
+        if mask is not None:
+            cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic, sides[0]))
+        return cost, None
     both = values.detach() if mask is None else torch.stack([antecedent.detach(), consequent.detach()], 1)
     both_odds = log_odds(both, level.logarithmic)
     odds = join_odds(both_odds[:, 0], both_odds[:, 1], share)
@@ -93,8 +101,8 @@ def lean(
         cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
     if not remember:
         return cost, None
-    believed, known = torch.sigmoid(both_odds).unbind(1)
-    return cost, Leaning(both, both_odds, odds, weight, columns, (believed, known), extent)
+    sure, known = torch.sigmoid(both_odds).unbind(1)
+    return cost, Leaning(both, both_odds, odds, weight, columns, (sure, known), extent)
 
 
 def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor | None, exists: Tensor | None, share: float) -> Tensor:

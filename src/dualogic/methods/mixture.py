@@ -46,6 +46,8 @@ class Mixture:
         remember: keep what :func:`steps` needs.
         nearest: an ``or`` multiplies its weights by :func:`nearness`.
         shares: how much of the antecedents is evidence, for each level of implications.
+        believed: a mixture that has folded what is believed, and remembers it; it says which operand is nearest and what an
+            implication's beliefs are. Without it the values themselves do.
     """
 
     def __init__(
@@ -55,12 +57,14 @@ class Mixture:
         remember: bool = False,
         nearest: bool = False,
         shares: Mapping[int, Tensor | float] | None = None,
+        believed: Mixture | None = None,
     ) -> None:
         self.rule = rule
         self.rows = rows
         self.joined: dict[int, Joined | Leaning] | None = {} if remember else None
         self.nearest = nearest
         self.shares = shares or {}
+        self.believed = {} if believed is None else believed.joined or {}
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None
@@ -81,7 +85,8 @@ class Mixture:
                 weights = weights / weights.sum(1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
         passed = weights
         if self.nearest and level.operation == "|" and not level.uniform:
-            passed = weights * nearness(values.detach(), mask)
+            believed = self.believed.get(level.number)
+            passed = weights * nearness((values if believed is None else believed.values).detach(), mask)
             passed = passed / passed.sum(1, keepdim=True).clamp_min(torch.finfo(passed.dtype).tiny)
         result = (passed * values).sum(1)
         if mask is not None and level.operation == "|":
@@ -99,7 +104,9 @@ class Mixture:
         share = self.shares.get(level.number, 0.0)
         if isinstance(share, Tensor):
             share = share.view(1, *values.shape[2 : 2 + level.lanes], *(1,) * (values.dim() - 2 - level.lanes))
-        result, seen = lean(level, values, mask, columns, share, self.rule, extent, self.joined is not None)
+        believed = self.believed.get(level.number)
+        assert not isinstance(believed, Joined), "a level is one thing or the other"
+        result, seen = lean(level, values, mask, columns, share, self.rule, extent, self.joined is not None, believed)
         if seen is not None and self.joined is not None:
             self.joined[level.number] = seen
         return result

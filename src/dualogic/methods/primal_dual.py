@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dualogic.arguments import check_choice
 from dualogic.compile.evaluate import CLASS_COSTS
-from dualogic.compile.extreme import take_extreme
+from dualogic.compile.extreme import fold_extremes
 from dualogic.compile.tree import Leaf
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
@@ -31,6 +31,9 @@ class PrimalDualMethod(Method):
     Visits are those of the sample; with ``num_samples=None`` one multiplier serves all samples and every step is a visit. As
     long as a multiplier is 0, its rule has no gradient. A validation sample (``eval()`` without an index) has no multiplier, and
     is charged its plain cost.
+
+    With ``believe=`` of the loss, the multipliers rise by the costs of what is believed; with PD2 these also say which operand is
+    taught.
 
     Source: Nandwani, Pathak, Mausam, Singla, "A primal dual formulation for deep learning with constraints", NeurIPS 2019,
     Algorithm 1. A table row holds the rules' multipliers, then their velocities if there is a momentum, then the number of
@@ -160,6 +163,7 @@ class PD2(PrimalDualMethod):
 class PrimalDualProgram(Program):
     """See :class:`PrimalDualMethod`."""
 
+    believes = True
     method: PrimalDualMethod
 
     def _schedule(self, method: PrimalDualMethod) -> None:
@@ -256,4 +260,4 @@ class PD2Program(PrimalDualProgram):
         self._schedule(method)
 
     def mix(self, values: Any) -> Tensor:
-        return self.plan.fold(values, take_extreme)
+        return fold_extremes(self.plan, values)

@@ -35,6 +35,8 @@ class STE(Method):
     Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): always taken, on both pools. 91 to 100 % of held-out
     6s meet the rule, and none of them by being called a 6.
 
+    What is believed (``believe=`` of the loss) plays no part: there are no weights that it could decide.
+
     Source: Yang, Lee, Park, "Injecting logical constraints into neural networks via straight-through estimators", ICML 2022.
 
     Args:

@@ -59,6 +59,8 @@ class TruthMethod(Method):
     (Eq. 1 of the paper): ``exp(-cost / scale)`` or ``max(0, 1 - cost / scale)``. Both are 1 exactly where the comparison
     holds; no published t-norm says what a comparison is worth, so this relaxation is a choice of dualogic's.
 
+    What is believed (``believe=`` of the loss) plays no part: there are no weights that it could decide.
+
     Args:
         loss: ``"linear"`` for ``1 - t``, ``"log"`` for ``-log t``.
         relaxation: ``"exponential"`` or ``"linear"``, for comparisons.

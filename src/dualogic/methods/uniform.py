@@ -23,6 +23,8 @@ class Uniform(DistributionalMethod):
     demo`` on a pool of 6s it reached 96.5 accuracy. On a pool of all digits it cannot tell the samples apart: it called every 6 a
     6, and 34 % of the other digits too (accuracy 68.6, 87.6 without the rule; seed 0).
 
+    With ``believe=`` of the loss, ``delta`` follows what is believed; the weights stay equal.
+
     Example:
         >>> import dualogic as dl, torch
         >>> loss = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("y") <= 0), method="uniform")

@@ -115,7 +115,7 @@ class _Pass:
         share = 1.0 if positive and self.asks(consequent) else self.evidence
         if positive and self.resting:
             if isinstance(given, Evidence):
-                given, share = given.operand, given.share
+                share, given = given.share, given.operand
             return self._rest(given, consequent, share)
         antecedent = self.convert(given, not positive)
         if positive and not isinstance(given, Evidence):

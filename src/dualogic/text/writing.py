@@ -56,7 +56,7 @@ def write_rules(rules: Mapping[str, Formula], names: Mapping[str, Any], ranges: 
         for node in walk(formula):
             if isinstance(node, Application):
                 raise SymbolError(
-                    f"rule {name!r} calls the function {node.name!r}, which a rule file cannot hold: keep this rule in Python, or "
+                    f"rule {name!r} calls the function {node.name!r}, which a rule file cannot hold: keep the rule in Python, or "
                     f"write the file by hand and give the function to dl.load_rules(path, symbols=[...])"
                 )
     axes = [value for value in names.values() if isinstance(value, Axis)]

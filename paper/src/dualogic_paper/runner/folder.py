@@ -71,7 +71,7 @@ class RunFolder:
         return (self.path / CONFIG).exists()
 
     def remove_unused(self) -> None:
-        """Remove the folder if nothing was computed in it, and the folders above it that are empty then, up to that of all runs."""
+        """Remove the folder if nothing was computed in it, and those above it that are empty then, up to that of all runs."""
         with contextlib.suppress(OSError):  # a folder that is not empty stays
             if [file.name for file in self.path.iterdir()] == [CONFIG]:
                 self.forget(CONFIG)
