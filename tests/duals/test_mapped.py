@@ -137,7 +137,7 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path):
     size = train(make(path))._table._header.size
     whole = path.read_bytes()
     os.truncate(path, size - 8)
-    with pytest.raises(REFUSED, match=rf"is cut short: it has {size - 8} bytes of {size}"):
+    with pytest.raises(REFUSED, match=rf"is not whole: it has {size - 8} bytes of {size}"):
         make(path)
     os.truncate(path, 100)
     with pytest.raises(REFUSED, match="is not a table of dualogic"):

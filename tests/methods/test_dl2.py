@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dualogic as dl
 from dualogic.errors import OptionError
@@ -76,3 +78,31 @@ def test_weight_and_strictness():
         dl.methods.DL2(weight=-1.0)
     with pytest.raises(OptionError, match="strictness must be"):
         dl.methods.DL2(strictness=0.0)
+
+
+@given(st.lists(st.floats(0, 10), min_size=2, max_size=5))
+def test_its_and_is_the_papers_with_fixed_equal_weights(costs):
+    """Appendix C of the paper: ``sum S_i`` is ``k`` times ``sum tau_i S_i`` with every ``tau_i`` fixed at ``1 / k``."""
+    names = [f"v{number}" for number in range(len(costs))]
+    rule = dl.And(*(dl.var(name) <= 0 for name in names))
+    values = {name: torch.tensor([value], dtype=torch.float64) for name, value in zip(names, costs)}
+    logic = dl.LogicLoss(rule, method="uniform", dtype=torch.float64)
+    logic(**values)
+    equal = logic.statistics()["rule"]["cost"].item()
+    found = dl.LogicLoss(rule, method="dl2", dtype=torch.float64)(**values).item()
+    assert found == pytest.approx(len(costs) * equal, rel=1e-12)
+
+
+def test_its_or_has_stationary_points_between_the_ways_to_meet_it():
+    """Appendix C: for ``v = 1 or v = 2 or v = 3`` the paper says 1.5 and 2.5; they are maxima, at ``2 -+ 1 / sqrt(3)``."""
+    points = torch.tensor([2 - 3**-0.5, 2 + 3**-0.5, 1.5, 2.5], dtype=torch.float64)
+    rule = (x == 1) | (x == 2) | (x == 3)
+
+    def product(at):
+        return dl.LogicLoss(rule, method="dl2", reduction="none", dtype=torch.float64)(x=at)
+
+    at = points.clone().requires_grad_()
+    product(at).sum().backward()
+    assert at.grad[:2].abs().max() < 1e-12
+    assert at.grad[2:].abs().min() > 0.2
+    assert (product(points[:2]) > torch.maximum(product(points[:2] - 1e-3), product(points[:2] + 1e-3))).all()

@@ -37,7 +37,6 @@ def measure(tmp_path, monkeypatch):
 def test_times_and_profile_are_written_where_tables_read_them(measure, capsys):
     content, folder = measure("--networks", "vgg16", "resnet50", "--arms", "none", "dl2", "dual")
     printed = capsys.readouterr().out
-    assert "times as fast as the prototype" in printed
     assert "27.0" in printed
     variant = content["variants"]["eager"]
     assert str(folder) not in variant["machine"]["command"]

@@ -16,7 +16,8 @@ def make_result(task="digits", method="dual", seed=0, *, options=None, failure=N
     """A result as ``dualogic run`` writes it, with seeded random numbers that rise along the epochs."""
     random = np.random.default_rng([seed, *map(ord, task + method)])
     kind = TASKS[task]
-    config = Config(kind(**hyper), method, options or {}, seed=seed).as_dict()
+    made = Config(kind(**hyper), method, options or {}, seed=seed)
+    config, teacher = made.as_dict(), made.arm.method
     level = 50 + 49 * np.random.default_rng([*map(ord, task + method)]).random() if level is None else level
     keys = dict.fromkeys(
         [column.key for column in kind.columns if not column.key.startswith("usps_")] + [f"train_{kind.choose_by}", "satisfied"]
@@ -32,7 +33,7 @@ def make_result(task="digits", method="dual", seed=0, *, options=None, failure=N
     pool = _make_pool(random, 1.0) if method not in ("none", "supervised") and not failure else {}
     return Result(
         config=config,
-        method=f"{method}()",
+        method="" if teacher is None else teacher.describe(),
         chosen_epoch=len(history),
         validation=history[-1],
         test=test,
@@ -44,6 +45,8 @@ def make_result(task="digits", method="dual", seed=0, *, options=None, failure=N
         machine={"device": "a test"},
         commit="0000000",
         failure=failure,
+        settings=made.settings,
+        date="2026-01-31",
     ).as_dict()
 
 
@@ -78,8 +81,10 @@ def write_times(folder, variants=("captured",), bound="made up"):
         networks = {model: {"times": times, "profile": {"bound": bound}} for model in MODELS}
         made[name] = {"machine": {"name": "a test", "commit": "0000000"}, "steps_per_epoch": 79, "networks": networks}
     (folder / "benchmarks").mkdir(parents=True)
-    references = {"resnet50": {"seconds": 2.5, "source": "the prototype"}}
-    (folder / "benchmarks" / "cifar100.json").write_text(json.dumps({"variants": made, "references": references}))
+    (folder / "benchmarks" / "cifar100.json").write_text(json.dumps({"variants": made}))
+    eager = {f"network_{model}": {"detail": {"eager": {"ms": 60.0, "ms without rule": 50.0}}} for model in MODELS}
+    content = {"machine": {"name": "another", "commit": "1111111"}, "figures": {**eager, "rule_eager": {"detail": {}}}}
+    (folder / "benchmarks" / "h200.json").write_text(json.dumps(content))
 
 
 def _make_pool(random, share):

@@ -11,6 +11,8 @@ from dualogic_paper.tables.published import Published
 from dualogic_paper.tables.summary import Cell
 from tables.fabricate import make_result, write_runs
 
+SIGNS = {r"$\pm$": "±", r"$\uparrow$": "▲", r"$\approx$": "≈", r"$\downarrow$": "▼"}
+
 
 @pytest.fixture(params=["main", "branches"])
 def table(request, tmp_path):
@@ -60,7 +62,8 @@ def test_latex_is_balanced_escaped_and_has_every_cell(table):
     assert {len(row) for row in rows} == {len(columns)} == {len(table.columns) + 2}
     assert text.count(r"\textbf{") == sum(cell.best for row in table.rows for cell in row.cells)
     for line, row in zip(rows[1:], table.rows):
-        shown = [re.sub(r"\\textbf\{([^{}]*)\}", r"\1", cell).replace(r"$\pm$", "±") for cell in line[1:-1]]
+        shown = [re.sub(r"\\textbf\{([^{}]*)\}", r"\1", cell) for cell in line[1:-1]]
+        shown = [re.sub(r"\$[^$]*\$", lambda found: SIGNS[found[0]], cell) for cell in shown]
         assert shown == [show_cell(cell) for cell in row.cells]
 
 

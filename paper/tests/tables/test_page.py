@@ -1,10 +1,12 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from dualogic.errors import DataError, MissingDataError
-from dualogic_paper.tables import collect, find_tasks, make_page, make_table, read_results, to_markdown
+from dualogic_paper.tables import collect, find_tasks, make_page, make_table, make_tables, read_results, to_markdown
 from dualogic_paper.tables.page import HEADER
+from dualogic_paper.tables.prose import MINUS, fill, strip_figures
 from tables.fabricate import make_result, write_runs
 
 ROOT = Path(__file__).parents[2]
@@ -71,3 +73,67 @@ def test_a_block_without_results_is_refused(results):
 def test_no_results_at_all_says_where_it_looked(tmp_path):
     with pytest.raises(MissingDataError, match=r"no results in .*TASK/LABEL.json.*`dualogic run TASK --runs runs`"):
         make_page(tmp_path)
+
+
+SETTINGS = {"0.05", "95 %", "2 %", "5 %"}
+"""Numbers of the prose that were not measured: of tests and of tasks."""
+
+
+def prose_of(page):
+    """What is written by hand: without blocks, figures that are filled in, and code."""
+    return re.sub(r"`[^`]*`", "", strip_figures(re.sub(r"<!-- begin (\S+) -->.*?<!-- end \1 -->", "", page, flags=re.DOTALL)))
+
+
+def test_no_sentence_of_the_committed_page_has_a_figure_that_is_not_filled_in():
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert page.count("<!-- figure ") > 60
+    found = set(re.findall(r"\d+\.\d+|\d+ (?:%|points)", prose_of(page)))
+    assert found <= SETTINGS, "write them as <!-- figure TABLE; ROW; COLUMN -->; see dualogic_paper/tables/prose.py"
+    assert not re.search(r"^\s*<!-- figure", page, flags=re.MULTILINE), "at the start of a line a comment ends the paragraph"
+
+
+@pytest.fixture
+def tables(results):
+    return {table.name: table for task in find_tasks(results) for table in make_tables(read_results(results, task))}
+
+
+def cell_of(tables, label, key):
+    (row,) = [row for row in tables["digits"].rows if row.label == label]
+    return row.cells[[column.key for column in tables["digits"].columns].index(key)]
+
+
+def test_figures_in_sentences_are_filled_in_and_follow_the_results(results, tables, tmp_path):
+    own, plain = (cell_of(tables, label, "accuracy") for label in ("dual", "none"))
+    expected = {
+        "digits; dual; accuracy": f"{own.mean:.1f}",
+        "digits; dual; accuracy; deviation": f"{own.deviation:.1f}",
+        "digits; dual; accuracy; lowest": f"{min(own.values):.1f}",
+        "digits; dual; accuracy; published": "98.8",
+        "digits; dual; accuracy; minus none": f"{own.mean - plain.mean:+.1f}".replace("-", MINUS),
+        "digits; dual; accuracy; minus digits; dual": "+0.0",
+        f"digits; {plain.mark}; accuracy": "`none`",
+    }
+    text = "".join(f"It is <!-- figure {what} -->?<!-- /figure -->.\n" for what in expected)
+    found = re.findall(r"<!-- figure (.*?) -->(.*?)<!-- /figure -->", fill(text, tables))
+    assert dict(found) == expected
+    page = make_page(results) + text
+    assert make_page(results, page).endswith(fill(text, tables))
+    write_runs(tmp_path / "more", [make_result("digits", "dual", 7, level=0.0)])
+    collect(tmp_path / "more", "digits", results)
+    assert not make_page(results, page).endswith(fill(text, tables))
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("paths; dual; accuracy", "names the table 'paths'; there are 'digits'"),
+        ("digits; godel; accuracy", "names the row 'godel'; there are 'none'"),
+        ("digits; dual; speed", "names the column 'speed'; there are 'accuracy'"),
+        ("digits; dual; accuracy; median", "names the kind 'median'"),
+        ("digits; dl2; accuracy", "was not measured"),
+        ("digits-mixed; dual; accuracy; published", "is not in the paper"),
+    ],
+)
+def test_a_figure_of_no_table_is_refused(what, message, tables):
+    with pytest.raises(DataError, match=message):
+        fill(f"<!-- figure {what} -->1<!-- /figure -->", tables)

@@ -1,9 +1,11 @@
 import json
+from pathlib import Path
 
 import pytest
 
 from dualogic.errors import DataError, MissingDataError, OptionError
 from dualogic_paper.tables import collect, find_tasks, make_label, read_results
+from dualogic_paper.tables.store import _file_name
 from tables.fabricate import make_result, write_runs
 
 
@@ -145,7 +147,8 @@ def spoil(content, name):
     elif name == "epochs":
         run["config"]["task"]["epochs"] = 7
     elif name == "defaults of the method":
-        run["method"] = "Dual(step=7)"
+        for number, other in enumerate(content["runs"]):
+            other["method"] = f"Dual(step={number})"
     return content
 
 
@@ -163,7 +166,7 @@ def spoil(content, name):
         ("pool", "pool in .* must be numbers by name; got list"),
         ("ragged", "must be lists of one length"),
         ("twice", "seed 0 of dual .* is both in"),
-        ("defaults of the method", r"differ in the method \(.*Dual\(step=7\)\): they"),
+        ("defaults of the method", r"differ in the method \(Dual\(step=1\) and Dual\(step=0\)\): they"),
         ("epochs", "differ in epochs: they cannot be averaged"),
     ],
 )
@@ -201,3 +204,17 @@ def test_two_labels_never_share_a_file(tmp_path):
     file.write_text(json.dumps(content | {"label": "another"}))
     with pytest.raises(DataError, match=r"holds another, which cannot be kept together with dual\[step=0.5\]"):
         collect(tmp_path / "runs", "digits", tmp_path / "results")
+
+
+def test_runs_of_changed_source_are_not_collected(tmp_path):
+    write_runs(tmp_path / "runs", [make_result() | {"commit": "abc1234+"}])
+    with pytest.raises(DataError, match="had changes since commit abc1234, so nobody can make it again"):
+        collect(tmp_path / "runs", "digits", tmp_path / "results")
+
+
+def test_committed_runs_are_of_clean_commits_and_lie_in_the_file_of_their_label():
+    results = Path(__file__).parents[2] / "results"
+    for task in find_tasks(results):
+        for run in read_results(results, task).runs:
+            assert not run.values["commit"].endswith("+")
+            assert run.path.stem == _file_name(run.label)

@@ -141,12 +141,47 @@ def test_the_best_is_what_the_column_says(read, monkeypatch):
     assert best == {method: [method == "dl2", False] for method in levels}
 
 
-def test_equal_figures_share_the_best(read):
-    results = [make_result(method=method, seed=0) for method in ("none", "dual")]
+def test_a_single_seed_and_a_difference_within_chance_have_no_best(read, tmp_path):
+    results = [make_result(method=method, seed=0, level=level) for method, level in (("none", 50.0), ("dl2", 99.0))]
+    assert not any(cell.best for row in make_table(read(results)).rows for cell in row.cells)
+    results = [make_result(method=method, seed=seed) for method in ("none", "dl2") for seed in SEEDS]
     for result in results:
-        result["test"]["accuracy"] = 97.04 if result["config"]["method"] == "dual" else 96.96
+        seed, ahead = result["config"]["seed"], result["config"]["method"] == "dl2"
+        result["test"]["accuracy"] = 50.0 + ahead * (5.0 if seed == 4 else -1.0)
+    write_runs(tmp_path / "chance", results)
+    assert not any(row.cells[0].best for row in make_table(read_results(tmp_path / "chance", "digits")).rows)
+
+
+def test_a_method_without_a_gradient_is_named_and_never_the_best(read):
+    levels = {"none": 30.0, "pd1": 90.0, "pd2": 60.0, "dual": 61.0}
+    results = [make_result("cifar10-stl10", method, seed, level=level) for method, level in levels.items() for seed in SEEDS]
+    table = make_table(read(results, "cifar10-stl10"))
+    assert [row.name for row in table.rows if not row.teaches] == ["PD1, no gradient"]
+    assert not any(cell.best for row in table.rows for cell in row.cells)
+    assert any("no gradient on this rule" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_settings_of_a_method_are_shown_whether_recorded_or_not(recorded, read):
+    results = [make_result("paths", method, seed) for method in ("dl2", "dual") for seed in SEEDS]
+    for result in results:
+        assert result.pop("settings")["weight"] == (0.1 if result["config"]["method"] == "dl2" else 1.0)
+        if recorded:
+            result["settings"] = {"weight": 0.5, "learning_rate": 1e-3, "options": {}}
+    expected = "dl2 with weight 0.5 and learning rate 0.001" if recorded else "dl2 with weight 0.1."
+    assert any(f"Settings of single methods: {expected}" in note for note in make_table(read(results, "paths")).notes)
+
+
+def test_rows_say_whether_the_default_was_another_one(read):
+    results = [make_result(method=method, seed=seed) for method in ("dual", "dual-paper", "none") for seed in SEEDS]
+    for result in results:
+        del result["settings"]
+        result["method"] = result["method"].replace("step=0.07", "step=0.7")
     table = make_table(read(results))
-    assert [row.cells[0].best for row in table.rows if row.seeds == "1"] == [True, True]
+    names = [row.name for row in table.rows if row.seeds == "5"]
+    assert names == ["Baseline (none)", "dual-paper (former order)", "dual (former default)"]
+    assert row_of(table, "dual[former default]").cells[0].published.text == "98.8"
+    assert any(note.startswith("▲ better than dual (former default)") for note in table.notes)
 
 
 def test_a_lone_row_is_not_called_the_best(read):
@@ -195,7 +230,7 @@ def test_the_verdict_compares_with_the_paper(read):
 def test_the_origin_is_named(read):
     results = [make_result(seed=seed) | {"commit": "abc" if seed else "def"} for seed in SEEDS]
     note = make_table(read(results)).notes[-1]
-    assert note == "5 runs on a test, 0.05 h of training in all, at commits abc, def."
+    assert note == "5 runs on a test, 2026-01-31, 0.05 h of training in all, at commits abc, def."
 
 
 def test_weights_stand_beside_what_holds(read):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -61,6 +62,7 @@ class Study:
             "lead": LEAD,
             "epochs": self.epochs,
             "seed": self.seed,
+            "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
             "versions": {"dualogic": __version__, "torch": torch.__version__},
             "sizes": self.sizes,
             "seconds": round(self.seconds, 2),

@@ -220,7 +220,7 @@ def _check(path: str | None, found: dict[str, Any], size: int, wanted: Header, k
         )
     if size < wanted.size:  # a longer one is what an interrupted extension leaves
         raise StateError(
-            f"{path} is cut short: it has {size} bytes of {wanted.size}. Put a whole copy in its place, or delete it to start "
+            f"{path} is not whole: it has {size} bytes of {wanted.size}. Put a whole copy in its place, or delete it to start "
             f"again"
         )
     return header

@@ -106,7 +106,8 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
     noted: Tensor | None = None
     if call.updating and rows is not None and program.width:
         with torch.no_grad():
-            update, finite, noted = _move(parts, call, beliefs, fetched, rows)
+            known = _scale_first(parts, call, beliefs, fetched, rows) if program.loss_first else state
+            update, finite, noted = _move(parts, call, beliefs, dataclasses.replace(fetched, state=known), rows)
     moved = rows if update is None or program.loss_first else update.local
     losses, costs = _lose(program, call, rows if parts.manual else moved, state, values, beliefs)
     if selection is not None:
@@ -139,6 +140,20 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
             finite = (seen < limit).all(1)
     after = program.advance(state, seen, finite, noted)
     return Outcome(losses, costs, update, after if selection is None else selection.gate(after, state))
+
+
+def _scale_first(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> State:
+    """The state, with the ``delta`` that this step ends with: by that one Algorithm 1 moves the duals."""
+    program, selection, state = parts.program, call.selection, fetched.state
+    costs = program.losses(rows, state, values)[1]
+    counted = (costs < _limits(parts, costs.dtype, stored=True)[0]).all(1)
+    counted = counted if fetched.good is None else counted & fetched.good
+    if selection is not None:
+        costs, counted = selection.only(costs), selection.among(counted)
+    if parts.peers is not None:
+        costs, counted = parts.peers.gather(costs), parts.peers.gather(counted)
+    after = program.advance(state, costs, counted)
+    return {**state, "delta": (after if selection is None else selection.gate(after, state))["delta"]}
 
 
 def _move(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> tuple[Update, Tensor | None, Tensor | None]:

@@ -33,7 +33,7 @@ class Program(abc.ABC):
     Attributes:
         plan: the compiled rules.
         width: stored numbers per sample.
-        loss_first: compute the loss with the old rows, before they move.
+        loss_first: compute the loss with the old rows, then ``delta`` from their costs, and move the rows by the new ``delta``.
         additive: ``apply_moves`` is a plain addition, which the fused kernels know.
         summed: the losses of rules are added up; otherwise they are averaged, so that many rules are no heavier than one.
         stored: what a row holds, in words; checkpoints of the same words can be read.

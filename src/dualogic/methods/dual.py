@@ -87,7 +87,8 @@ class Dual(DistributionalMethod):
         warmup: over how many updates the step rises from 0.
         schedule: a function of the number of updates so far (a tensor) to a factor of the step; see
             :mod:`dualogic.duals.schedule`.
-        loss_first: take the loss before the duals move, as Algorithm 1 lists it.
+        loss_first: the order of Algorithm 1: the loss with the old duals and ``delta``, then ``delta`` from its costs, then the duals
+            by the new ``delta``.
 
     The other arguments are those of :class:`~dualogic.methods.distributional.DistributionalMethod`.
 
@@ -148,11 +149,15 @@ class Dual(DistributionalMethod):
     @classmethod
     def paper(cls, **options: Any) -> Dual:
         """The letter of the paper: ``1 - p`` costs, implications as an ``or``, equal first weights, projected gradient steps,
-        ``delta^2 = mean(mu)`` with a variance of at least 0.01, loss first, no evidence, rules that are summed.
+        ``delta^2 = mean(mu)`` with a variance of at least 0.01, no evidence, rules that are summed, and the order of Algorithm 1:
+        loss, ``delta``, duals.
+
+        The paper has a step for *or* (``step``) and one for *and* (``and_step``, the same unless given), and an upper bound of
+        ``delta`` (``ceiling``, none unless given); it prints no figure for any of the three.
 
         Example:
             >>> import dualogic as dl
-            >>> dl.methods.Dual.paper(step=0.1).rule
+            >>> dl.methods.Dual.paper(step=0.3, and_step=0.1, ceiling=10.0).rule
             'projected'
         """
         letter: dict[str, Any] = {

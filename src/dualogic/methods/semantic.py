@@ -18,7 +18,7 @@ class Semantic(CountingMethod):
     to the user's sentence; its classifier example has "exactly one class" as the sentence itself. ``exactly_one=True`` adds that
     sentence for every categorical in the rule. Real-valued comparisons cannot be compiled.
 
-    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): always taken, on both pools. 96 to 100 % of held-out
+    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): taken in each, on both pools. 96 to 100 % of held-out
     6s meet the rule, and none of them by being called a 6.
 
     Source: Xu, Zhang, Friedman, Liang, Van den Broeck, "A semantic loss function for deep learning with symbolic knowledge",

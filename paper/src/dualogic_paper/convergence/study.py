@@ -13,7 +13,7 @@ from dualogic_paper.convergence.cycles import scan_steps
 from dualogic_paper.convergence.dual_steps import measure_dual_steps
 from dualogic_paper.convergence.plateau import measure_plateaus
 from dualogic_paper.convergence.rate import measure_rates
-from dualogic_paper.runner.result import describe_machine, find_commit
+from dualogic_paper.runner.result import describe_machine, find_commit, find_date
 
 
 def run_convergence(smoke: bool = False) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def run_convergence(smoke: bool = False) -> dict[str, Any]:
         "cycles": scan_steps(points=5, iterations=600, problems=1)
         if smoke
         else scan_steps(points=25, iterations=4000, problems=3),
-        "machine": describe_machine(torch.device("cpu")),
+        "machine": {**describe_machine(torch.device("cpu")), "date": find_date()},
         "commit": find_commit(),
     }
     results["seconds"] = round(time.perf_counter() - started, 1)

@@ -57,7 +57,7 @@ def run_missing(
         report: is told about progress, line by line.
 
     Returns:
-        How many runs ended with an error that is nobody's result, such as a mistake in the code. They are not kept, nor are those
+        How many runs ended with an error that is nobody's result, such as a mistake in the code. They are left out, as are those
         that were skipped because a package is missing; the next call tries them again.
     """
     done = set() if again else store.keys()
@@ -74,7 +74,7 @@ def run_missing(
             report(f"{what}: skipped: {outcome}")
         else:
             broken += 1
-            report(f"{what}: not kept: {type(outcome).__name__}: {outcome}")
+            report(f"{what}: left out: {type(outcome).__name__}: {outcome}")
     return broken
 
 

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from dualogic_paper.everyday.intervals import Difference, compare
+from dualogic_paper.comparison import Difference, compare
 from dualogic_paper.everyday.problem import HELD, Problem
 from dualogic_paper.everyday.problems import PROBLEMS
 from dualogic_paper.everyday.setting import METHODS, Setting

@@ -72,6 +72,18 @@ class Config:
         own, usual = self.setting.learning_rate, usual_values(type(self.task))["learning_rate"]
         return own if own is not None and self.task.learning_rate == usual else self.task.learning_rate
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is in force where a task knows better for this method: the rule's weight, the learning rate, options.
+
+        Example:
+            >>> from dualogic_paper.tasks import Paths
+            >>> Config(Paths(), "dl2").settings
+            {'weight': 0.1, 'learning_rate': 0.0001, 'options': {}}
+        """
+        options = {**self.setting.options, **self.options}
+        return {"weight": self.rule_weight, "learning_rate": self.learning_rate, "options": options}
+
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import functools
 import os
 import platform
@@ -34,6 +35,8 @@ class Result:
         machine: where it ran.
         commit: of dualogic.
         failure: why training stopped early; ``None`` if it did not.
+        settings: see :attr:`~dualogic_paper.runner.config.Config.settings`; ``None`` in results of earlier versions.
+        date: of the end of the run, in UTC; empty in results of earlier versions.
     """
 
     config: dict[str, Any]
@@ -49,6 +52,8 @@ class Result:
     machine: dict[str, str]
     commit: str
     failure: str | None = None
+    settings: dict[str, Any] | None = None
+    date: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON, with numbers to six digits."""
@@ -73,6 +78,11 @@ def describe_machine(device: torch.device) -> dict[str, str]:
     """What ran: processor or GPU, and versions."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {"device": name, "torch": torch.__version__, "python": platform.python_version()}
+
+
+def find_date() -> str:
+    """Today, in UTC, such as ``"2026-01-31"``."""
+    return dt.datetime.now(dt.timezone.utc).date().isoformat()
 
 
 @functools.cache

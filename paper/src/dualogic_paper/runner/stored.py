@@ -35,6 +35,8 @@ _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("machine", "texts by name", lambda value: isinstance(value, dict)),
     ("commit", "a text", lambda value: isinstance(value, str)),
     ("failure", "a text or null", lambda value: value is None or isinstance(value, str)),
+    ("settings", "values by name or absent", lambda value: value is None or isinstance(value, dict)),
+    ("date", "a text or absent", lambda value: value is None or isinstance(value, str)),
 )
 
 

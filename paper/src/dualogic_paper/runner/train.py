@@ -22,7 +22,7 @@ from dualogic_paper.runner.batches import Batches, count_steps, mix_seed
 from dualogic_paper.runner.config import Config, Machine
 from dualogic_paper.runner.diagnosis import POOL, VALIDATION, diagnose_end, diagnose_epoch
 from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
-from dualogic_paper.runner.result import Result, describe_machine, find_commit, thin
+from dualogic_paper.runner.result import Result, describe_machine, find_commit, find_date, thin
 from dualogic_paper.runner.step import CapturedStep, Step
 from dualogic_paper.tasks.task import Problem, Task
 
@@ -302,6 +302,8 @@ class Loop:
             machine=describe_machine(self.fabric.device),
             commit=find_commit(),
             failure=failure,
+            settings=self.config.settings,
+            date=find_date(),
         )
         if self.folder is not None and self.fabric.is_global_zero:
             self.folder.save(MODEL, {name: tensor.cpu() for name, tensor in self.best_weights.items()})

@@ -44,7 +44,6 @@ from dualogic_paper.tasks import CIFAR100
 
 ARMS = ("none", "dl2", "pd1", "pd2", "uniform", "hard", "dual")
 PROFILED = "dual"
-REFERENCES = {"resnet50": {"seconds": 2.5, "source": "the prototype"}}
 """Seconds of an epoch that were measured before this code was written, on the same kind of GPU."""
 ROUNDS, BLOCK, PROFILED_STEPS = 8, 5, 5
 
@@ -167,10 +166,6 @@ def show(name: str, found: Mapping[str, Any], steps: int, variant: str) -> str:
         ratio = f"{timing['ms'] / plain:8.3f}" if plain else f"{'-':>8}"
         seconds = timing["ms"] * steps / 1e3
         lines.append(f"  {arm:8s} {timing['ms']:9.3f} {seconds:8.3f} {ratio} {published.text if published else '-':>8}")
-    if plain and name in REFERENCES:
-        reference = REFERENCES[name]
-        factor = float(str(reference["seconds"])) / (plain * steps / 1e3)
-        lines.append(f"  {factor:.2f} times as fast as {reference['source']} ({reference['seconds']} s)")
     if "error" in found.get("profile", {}):
         lines.append(f"  the profile failed: {found['profile']['error']}")
     elif "profile" in found:
@@ -188,7 +183,6 @@ def store(path: Path, variant: str, machine: dict[str, Any], steps: int, name: s
     networks = {**(old["networks"] if same else {}), name: found}
     ordered = {key: networks[key] for key in sorted(networks, key=list(CIFAR100.parts).index)}
     content["variants"][variant] = {"machine": machine, "steps_per_epoch": steps, "networks": ordered}
-    content["references"] = REFERENCES
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         json.dumps(json.loads(json.dumps(content), parse_float=lambda text: float(f"{float(text):.6g}")), indent=1) + "\n"

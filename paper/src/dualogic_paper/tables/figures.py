@@ -14,9 +14,10 @@ from typing import Any
 from dualogic_paper.tables import style
 from dualogic_paper.tables.branches import Branch, find_branches
 from dualogic_paper.tables.certainty_figure import draw_certainty
-from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name
+from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name, strip_label
 from dualogic_paper.tables.parts import divide
 from dualogic_paper.tables.parts_figure import draw_parts
+from dualogic_paper.tables.recorded import FORMER, FORMER_ORDER
 from dualogic_paper.tables.runs import Results, Run
 from dualogic_paper.tables.summary import Table, make_table
 from dualogic_paper.tasks import TASKS
@@ -231,7 +232,7 @@ def draw_rule(results: Results) -> Any:
     pattern for each group of samples, times 100.
     """
     branches = find_branches(results.runs)
-    groups = [group for group in group_runs(results) if group[0] in FIGURE_1]
+    groups = [group for group in group_runs(results) if strip_label(group[0], [FORMER, FORMER_ORDER]) in FIGURE_1]
     known = {key for run in results.runs for row in run.curve for key in row}
     names = [name for name in dict.fromkeys(branch.name for branch in branches) if name in known]
     if not names:
@@ -257,7 +258,7 @@ def draw_rule(results: Results) -> Any:
 
 
 def _draw_weights(axes: Any, groups: Sequence[Group], branches: Sequence[Branch]) -> None:
-    own = [run for label, runs in groups for run in runs if label == "dual"]
+    own = next((runs for _, runs in groups if runs[0].method == "dual"), [])
     for dash, branch in zip(DASHES * len(branches), branches):
         curve = make_curve(own, f"pool/{branch.key('weight')}")
         if curve is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from dualogic_paper.tables.marks import MARKS
 from dualogic_paper.tables.naming import describe_column
 from dualogic_paper.tables.summary import Cell, Table
 
@@ -20,23 +21,29 @@ _LATEX = {
     "<": "$<$",
     ">": "$>$",
     "|": "$|$",
+    "▲": r"$\uparrow$",
+    "≈": r"$\approx$",
+    "▼": r"$\downarrow$",
 }
 
 
 def show_cell(cell: Cell) -> str:
-    """Measured figure, and the paper's in brackets.
+    """Measured figure, how it stands to ``dual``, and the paper's in brackets.
 
     Example:
         >>> from dualogic_paper.tables.published import Published
         >>> show_cell(Cell((98.5, 98.9), runs=2, published=Published.parse("98.8", "Table 1")))
         '98.7 ± 0.3 (98.8)'
+        >>> show_cell(Cell((98.5, 98.9), runs=2, mark="level"))
+        '98.7 ± 0.3 ≈'
         >>> show_cell(Cell((98.5, 98.9), runs=4, diverged=1))
         '98.7 ± 0.3 [2 of 3 runs]'
         >>> show_cell(Cell((), runs=5, diverged=5))
         'diverged'
     """
     published = "" if cell.published is None else f" ({cell.published.text})"
-    return f"{show_measured(cell)}{published}"
+    mark = f" {MARKS[cell.mark]}" if cell.mark else ""
+    return f"{show_measured(cell)}{mark}{published}"
 
 
 def show_measured(cell: Cell) -> str:

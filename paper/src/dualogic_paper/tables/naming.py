@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dualogic_paper import arms
+from dualogic_paper.tables.recorded import FORMER, FORMER_ORDER
 from dualogic_paper.tables.runs import Results, Run
 from dualogic_paper.tasks import Column
 
@@ -53,7 +54,7 @@ def strip_label(label: str, shared: Sequence[str]) -> str:
 def order_of(method: str, label: str) -> tuple[int, bool, str]:
     """Sorts rows: arms in their order, of each the one without options first."""
     known = arms.names(entropy=True)
-    return (known.index(method) if method in known else len(known), label != method, label)
+    return (known.index(method) if method in known else len(known), label != method, label.rstrip("]"))
 
 
 def show_name(method: str, label: str) -> str:
@@ -62,10 +63,15 @@ def show_name(method: str, label: str) -> str:
     Example:
         >>> show_name("semantic", "semantic"), show_name("dual", "dual[step=0.5]")
         ('SL (semantic)', 'Ours (dual[step=0.5])')
+        >>> show_name("dual", "dual[former default, form=each]")
+        'dual[form=each] (former default)'
     """
     name = PAPER_NAMES.get(method, method)
     if label == method:
         return name
+    for word in (FORMER, FORMER_ORDER):
+        if word in _changes(label):
+            return f"{strip_label(label, [word])} ({word})"
     return name.replace(f"({method})", f"({label})") if f"({method})" in name else name + label[len(method) :]
 
 
@@ -76,7 +82,8 @@ def short_name(method: str, label: str) -> str:
         >>> short_name("semantic", "semantic"), short_name("dual", "dual[step=0.5]")
         ('SL', 'dual[step=0.5]')
     """
-    return show_name(method, label).partition(" (")[0] if label == method else label
+    name = show_name(method, label)
+    return name.partition(" (")[0] if label == method else name if name.startswith(method) else label
 
 
 def describe_column(column: Column, columns: Sequence[Column]) -> str:

@@ -1,4 +1,4 @@
-"""The page of all results: prose written by hand, with blocks between markers that are made from the committed files."""
+"""The page of all results: prose by hand; figures in it and blocks between markers are made from the committed files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dualogic.errors import DataError, MissingDataError
 from dualogic_paper.tables.branches import make_branch_table
 from dualogic_paper.tables.formats import to_markdown
 from dualogic_paper.tables.parts import divide
+from dualogic_paper.tables.prose import fill
 from dualogic_paper.tables.runs import Results
 from dualogic_paper.tables.store import find_tasks, read_results
 from dualogic_paper.tables.summary import Table, make_table
@@ -52,7 +53,8 @@ def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError],
 
     Args:
         folder: of committed files.
-        page: what there is; a header alone by default. Text outside the markers stays as it is.
+        page: what there is; a header alone by default. Text outside the markers stays as it is, but for figures in it; see
+            :mod:`dualogic_paper.tables.prose`.
         on_damage: see :func:`~dualogic_paper.tables.store.read_results`.
 
     Returns:
@@ -60,7 +62,7 @@ def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError],
 
     Raises:
         MissingDataError: if there is no result, or none for a block of the page.
-        DataError: if a marker has no partner.
+        DataError: if a marker has no partner, or a figure in a sentence no place in a table.
     """
     tasks = find_tasks(folder)
     if not tasks:
@@ -73,10 +75,12 @@ def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError],
         raise DataError(
             f"the marker {lonely.group()} of the page has no partner; markers are <!-- begin TASK --> and <!-- end TASK -->"
         )
-    blocks = {task: make_block(read_results(folder, task, on_damage)) for task in tasks}
+    found = {task: read_results(folder, task, on_damage) for task in tasks}
+    blocks = {task: make_block(results) for task, results in found.items()}
     present = [match["task"] for match in _BLOCK.finditer(page)]
     lost = [task for task in present if task not in blocks]
     if lost:
         raise MissingDataError(f"the page has a block for {', '.join(lost)}, but {folder} has no results of it; delete the block")
-    page = _BLOCK.sub(lambda match: blocks[match["task"]], page)
+    tables = {table.name: table for results in found.values() for table in make_tables(results)}
+    page = fill(_BLOCK.sub(lambda match: blocks[match["task"]], page), tables)
     return "\n".join([page, *(blocks[task] for task in tasks if task not in present)])

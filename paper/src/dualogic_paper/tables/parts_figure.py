@@ -8,8 +8,9 @@ from typing import Any
 from dualogic_paper import arms
 from dualogic_paper.tables import style
 from dualogic_paper.tables.matching import MATCHED
-from dualogic_paper.tables.naming import describe_column, short_name
+from dualogic_paper.tables.naming import describe_column, order_of, short_name, strip_label
 from dualogic_paper.tables.parts import divide
+from dualogic_paper.tables.recorded import FORMER, FORMER_ORDER
 from dualogic_paper.tables.runs import Results
 from dualogic_paper.tables.summary import Row, Table, make_table
 from dualogic_paper.tasks import TASKS, Column
@@ -34,11 +35,11 @@ def draw_parts(results: Results) -> Any:
     tables = [make_table(part) for part in parts]
     columns = [column for column in TASKS[results.task].columns if column.better != "neither"]
     rows = {row.label: row for table in tables for row in table.rows if _is_shown(row)}
-    order = [name for name in arms.names(entropy=True) if name in rows]
+    order = sorted(rows, key=lambda label: order_of(rows[label].method, label))
     if not order:
         return None
     figure = style.make_figure(WIDTH, 1.2 + 2.1 * len(columns))
-    colours = style.choose_colours([(name, name) for name in order])
+    colours = style.choose_colours([(rows[name].method, name) for name in order])
     grid = figure.subplots(len(columns), 1, squeeze=False, sharex=True)
     for axes, column in zip(grid.flat, columns):
         for place, table in enumerate(tables):
@@ -47,7 +48,7 @@ def draw_parts(results: Results) -> Any:
         axes.set_xticks(range(len(parts)), [part.part_title for part in parts])
         axes.grid(visible=False, axis="x")
         axes.set_ylim(bottom=0)
-    handles = [figure.axes[0].bar(0, 0, color=colours[name], label=short_name(name, name)) for name in order]
+    handles = [figure.axes[0].bar(0, 0, color=colours[name], label=short_name(rows[name].method, name)) for name in order]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(order), 5))
     figure.suptitle(
         f"{TASKS[results.task].title}\nbars: measured, mean and deviation over seeds; diamonds: the paper\n"
@@ -60,7 +61,7 @@ def draw_parts(results: Results) -> Any:
 
 
 def _is_shown(row: Row) -> bool:
-    return row.label == row.method and row.method != arms.SUPERVISED
+    return strip_label(row.label, [FORMER, FORMER_ORDER]) == row.method != arms.SUPERVISED
 
 
 def _draw_group(axes: Any, table: Table, column: Column, order: Sequence[str], colours: dict[str, str], place: int) -> None:

@@ -92,7 +92,7 @@ SOURCES: tuple[Source, ...] = (
             "dual": ("98.8", "98.9", "49.7", "97.7", "80.2", "98.8", "90.5", "75.2"),
         },
     ),
-    Source("Section 5.1", "digits", ("usps_accuracy",), {"supervised": ("82.1",)}),
+    Source("Section 4.1", "digits", ("usps_accuracy",), {"supervised": ("82.1",)}),
     Source(
         "Table 2",
         "hwf",

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dualogic.methods import Method
 from dualogic_paper.runner.config import Config, usual_values
+from dualogic_paper.tables.recorded import read_method
 from dualogic_paper.tables.times import Times
-from dualogic_paper.tasks import TASKS
+from dualogic_paper.tasks import TASKS, Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +48,17 @@ class Run:
     def hyper(self) -> dict[str, Any]:
         """The task's hyper-parameters."""
         return dict(self.values["config"]["task"])
+
+    @property
+    def made(self) -> Method | None:
+        """The method that was recorded; ``None`` if no rule was taught."""
+        return read_method(self.values["method"])
+
+    @property
+    def settled_task(self) -> Task:
+        """The task with its hyper-parameters."""
+        hyper = self.hyper
+        return TASKS[hyper.pop("name")](**hyper)
 
     @property
     def diverged(self) -> bool:

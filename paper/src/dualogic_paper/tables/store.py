@@ -19,6 +19,7 @@ from dualogic.files import write_whole
 from dualogic_paper.runner.config import complete
 from dualogic_paper.runner.folder import CONFIG, RESULT
 from dualogic_paper.runner.stored import check_result, read_config, read_object
+from dualogic_paper.tables.recorded import mark_former
 from dualogic_paper.tables.runs import Results, Run, make_label
 from dualogic_paper.tables.times import read_times
 from dualogic_paper.tasks import TASKS
@@ -79,8 +80,17 @@ def collect(runs: Path, task: str, results: Path) -> list[Path]:
 
     Returns:
         The files that were written.
+
+    Raises:
+        DataError: if a run was made by source with changes that no commit has.
     """
     found = read_results(runs, task)
+    changed = [run for run in found.runs if str(run.values["commit"]).endswith("+")]
+    if changed:
+        raise DataError(
+            f"{changed[0].path} was made by source that had changes since commit {changed[0].values['commit'][:-1]}, so nobody "
+            "can make it again; commit them, run again, and collect that"
+        )
     written = []
     for label in sorted({run.label for run in found.runs}):
         file = results / task / f"{_file_name(label)}.json"
@@ -113,14 +123,14 @@ def _read_file(file: Path, task: str) -> list[Run]:
             raise DataError(f"{file} says method {content.get('method')!r} but holds a run of {run.method!r} (seed {run.seed})")
     label = content.get("label")
     # The label that was right when the file was written stays, though defaults may have changed since.
-    return [dataclasses.replace(run, label=label) if isinstance(label, str) else run for run in runs]
+    return [dataclasses.replace(run, label=mark_former(label, run.values)) if isinstance(label, str) else run for run in runs]
 
 
 def _check_run(values: Any, file: Path, task: str) -> Run:
     checked = check_result(values, file)
     _check_place(checked["config"], file, task)
     checked["config"] = complete(checked["config"])
-    return Run(make_label(checked["config"]), checked, file)
+    return Run(mark_former(make_label(checked["config"]), checked), checked, file)
 
 
 def _check_place(config: Mapping[str, Any], file: Path, task: str) -> None:

@@ -8,6 +8,9 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from dualogic_paper import arms
+from dualogic_paper.runner.config import Config
+from dualogic_paper.tables.gradient import NO_GRADIENT, NO_GRADIENT_NOTE, teaches
+from dualogic_paper.tables.marks import describe_marks, find_own, mark_rows
 from dualogic_paper.tables.matching import (
     EQUALLY_CERTAIN,
     EQUALLY_CERTAIN_NOTE,
@@ -22,8 +25,6 @@ from dualogic_paper.tables.published import EPOCH_SECONDS, Published, find_publi
 from dualogic_paper.tables.runs import Results, Run
 from dualogic_paper.tasks import TASKS, Column
 
-OWN = "dual"
-
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
@@ -35,7 +36,9 @@ class Cell:
         diverged: how many of them stopped early; their figures are left out of the mean.
         decimals: how many are shown.
         published: the paper's figure.
-        best: no other row is better; rows with a diverged run and the fully supervised reference do not take part.
+        seeds: of the values.
+        best: the best mean, by more than chance; see :func:`~dualogic_paper.tables.marks.mark_rows`.
+        mark: better or worse than ``dual``, or level with it; empty if that is not known.
     """
 
     values: tuple[float, ...]
@@ -43,7 +46,14 @@ class Cell:
     diverged: int = 0
     decimals: int = 1
     published: Published | None = None
+    seeds: tuple[int, ...] = ()
     best: bool = False
+    mark: str = ""
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """The values."""
+        return dict(zip(self.seeds, self.values))
 
     @property
     def mean(self) -> float:
@@ -71,6 +81,7 @@ class Row:
         method: the arm.
         seeds: how many runs there are, and what became of those that failed.
         cells: one for each column.
+        teaches: the method's loss has a gradient on the rule; see :mod:`dualogic_paper.tables.gradient`.
     """
 
     name: str
@@ -78,6 +89,7 @@ class Row:
     method: str
     seeds: str
     cells: tuple[Cell, ...]
+    teaches: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +132,7 @@ def make_table(results: Results) -> Table:
     rows = _show_published_once(rows)
     absent = methods_of(results.task, results.runs[0].hyper) - {row.method for row in rows}
     rows += [_unmeasured_row(method, columns, results) for method in absent]
-    rows = _mark_best(sorted(rows, key=lambda row: order_of(row.method, row.label)), columns)
+    rows = mark_rows(sorted(rows, key=lambda row: order_of(row.method, row.label)), columns)
     return Table(results.name, results.title, columns, tuple(rows), _make_notes(results, rows, columns, timed))
 
 
@@ -141,9 +153,9 @@ def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
 
 def make_cell(runs: Sequence[Run], read: Callable[[Run], float | None], decimals: int) -> Cell:
     """A figure of each run, those of diverged runs left out and counted."""
-    found = [read(run) for run in runs if not run.diverged]
-    values = tuple(value for value in found if value is not None and math.isfinite(value))
-    return Cell(values, len(runs), sum(run.diverged for run in runs), decimals)
+    found = [(run.seed, read(run)) for run in runs if not run.diverged]
+    kept = {seed: value for seed, value in found if value is not None and math.isfinite(value)}
+    return Cell(tuple(kept.values()), len(runs), sum(run.diverged for run in runs), decimals, seeds=tuple(kept))
 
 
 def seconds_of_epoch(run: Run) -> float | None:
@@ -167,7 +179,9 @@ def _make_row(label: str, runs: Sequence[Run], columns: Sequence[Column], result
         else:
             cell = make_cell(runs, lambda run, key=column.key: run.values["test"].get(key), column.decimals)  # type: ignore[misc]
         cells.append(dataclasses.replace(cell, published=published.get(column.key)))
-    return Row(show_name(method, label), label, method, count_seeds(label, runs, results), tuple(cells))
+    taught = runs[0].made is None or teaches(runs[0].settled_task, runs[0].made)
+    name = show_name(method, label) + ("" if taught else f", {NO_GRADIENT}")
+    return Row(name, label, method, count_seeds(label, runs, results), tuple(cells), taught)
 
 
 def _show_published_once(rows: Sequence[Row]) -> list[Row]:
@@ -190,24 +204,6 @@ def _unmeasured_row(method: str, columns: Sequence[Column], results: Results) ->
     return Row(show_name(method, method), method, method, f"0, unfinished {unfinished}" if unfinished else "not run", cells)
 
 
-def _mark_best(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:
-    """Set ``best`` where no figure, as shown, is better."""
-    found = [list(row.cells) for row in rows]
-    for position, column in enumerate(columns):
-        if column.better == "neither":
-            continue
-        sign = 1 if column.better == "higher" else -1
-        shown = {
-            number: sign * round(cells[position].mean, column.decimals)
-            for number, (row, cells) in enumerate(zip(rows, found))
-            if row.method != arms.SUPERVISED and cells[position].values and not cells[position].diverged
-        }
-        for number, value in shown.items():
-            if len(shown) > 1 and value == max(shown.values()):
-                found[number][position] = dataclasses.replace(found[number][position], best=True)
-    return [dataclasses.replace(row, cells=tuple(cells)) for row, cells in zip(rows, found)]
-
-
 def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column], timed: bool) -> tuple[str, ...]:
     sources = sorted({cell.published.source for row in rows for cell in row.cells if cell.published is not None})
     notes = ["Mean ± standard deviation over seeds, on test samples, of the model chosen on validation samples."]
@@ -215,6 +211,9 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
         notes[0] = notes[0][:-1] + f"; in brackets the paper's figure ({', '.join(sources)})."
     if any(run.diverged for run in results.runs):
         notes.append("Diverged runs are counted and left out of means; a row with one cannot be the best.")
+    notes += describe_marks(rows)
+    if not all(row.teaches for row in rows):
+        notes.append(NO_GRADIENT_NOTE)
     if any(cell.lacking for row in rows for cell in row.cells if row.seeds != "not run"):
         notes.append("Where a number of runs is given behind a figure, only these have it.")
     if MATCHED in columns:
@@ -224,6 +223,7 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
     shared = shared_changes(results)
     if shared:
         notes.append(f"All runs: {', '.join(shared)}, otherwise than by default.")
+    notes += _describe_settings(results)
     notes += compare_with_paper(rows, columns)
     run_or_published = {row.method for row in rows}
     left_out = [name for name in TASKS[results.task].arms if name not in run_or_published]
@@ -236,7 +236,7 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
 def compare_with_paper(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
     """Say of each column whether ``dual`` is at the published figure: better, within one deviation of it, or worse."""
     verdicts: dict[str, list[str]] = {"better": [], "within one deviation": [], "worse": []}
-    own = next((row for row in rows if row.label == OWN), None)
+    own = find_own(rows)
     if own is None:
         return []
     for column, cell in zip(columns, own.cells):
@@ -248,7 +248,23 @@ def compare_with_paper(rows: Sequence[Row], columns: Sequence[Column]) -> list[s
         difference = "" if close else f" by {abs(gain):.{column.decimals}f}"
         verdicts[verdict].append(f"{describe_column(column, columns)}{difference}")
     words = [f"{verdict}: {', '.join(found)}" for verdict, found in verdicts.items() if found]
-    return [f"Ours (dual) against the paper's: {'; '.join(words)}."] if words else []
+    return [f"{own.name} against the paper's: {'; '.join(words)}."] if words else []
+
+
+def _describe_settings(results: Results) -> list[str]:
+    """Which methods had a weight or learning rate of their own, as the results say it, or the task if they do not."""
+    own: dict[str, str] = {}
+    for run in results.runs:
+        if run.made is None:
+            continue
+        settled = Config(run.settled_task, run.method, weight=run.values["config"].get("weight")).settings
+        settings = run.values.get("settings") or settled
+        words = [f"weight {settings['weight']:g}"] if settings["weight"] != 1 else []
+        rate = settings["learning_rate"]
+        words += [f"learning rate {rate:g}"] if rate != run.hyper["learning_rate"] else []
+        if words:
+            own[run.method] = f"{run.method} with {' and '.join(words)}"
+    return [f"Settings of single methods: {', '.join(own.values())}."] if own else []
 
 
 def _describe_origin(runs: Sequence[Run]) -> str:
@@ -257,4 +273,6 @@ def _describe_origin(runs: Sequence[Run]) -> str:
     hours = sum(float(run.values["seconds"]) for run in runs) / 3600
     plural = "s" if len(commits) > 1 else ""
     count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
-    return f"{count} on {', '.join(machines)}, {hours:.2f} h of training in all, at commit{plural} {', '.join(commits)}."
+    dates = sorted({str(run.values["date"]) for run in runs if run.values.get("date")})
+    when = f", {' to '.join(dict.fromkeys((dates[0], dates[-1])))}" if dates else ""
+    return f"{count} on {', '.join(machines)}{when}, {hours:.2f} h of training in all, at commit{plural} {', '.join(commits)}."

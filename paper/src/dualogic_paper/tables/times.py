@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from dualogic.errors import DataError
+from dualogic_paper.arms import NO_RULE
 
 FOLDER = "benchmarks"
+EAGER, EAGER_STEPS = "eager", 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,15 +56,13 @@ class Times:
 
     Attributes:
         variants: the first is how the runner works by default.
-        references: seconds of an epoch by part, measured before this code was written; each with its source.
     """
 
     variants: tuple[Variant, ...]
-    references: Mapping[str, tuple[float, str]]
 
 
 def read_times(folder: Path, task: str) -> Times | None:
-    """The file ``benchmarks/TASK.json`` of a folder of results.
+    """The file ``benchmarks/TASK.json`` of a folder of results, and eager steps from the files beside it.
 
     Returns:
         ``None`` if there is no file.
@@ -76,12 +76,30 @@ def read_times(folder: Path, task: str) -> Times | None:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         variants = tuple(_read_variant(name, values) for name, values in content["variants"].items())
-        references = {part: (float(values["seconds"]), str(values["source"])) for part, values in content["references"].items()}
+        steps = variants[0].steps if variants else 0
+        eager = [
+            _read_eager(json.loads(other.read_text(encoding="utf-8")), steps) for other in sorted(file.parent.glob("*.json"))
+        ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
-            f"{file} is not what speed/{task}.py writes ({type(error).__name__}: {error}); delete it and measure again"
+            f"{file} or one beside it is not what dualogic_paper/speed writes ({type(error).__name__}: {error}); delete it and "
+            "measure again"
         ) from error
-    return Times(variants, references)
+    return Times((*variants, *(variant for variant in eager if variant is not None)))
+
+
+def _read_eager(content: Mapping[str, Any], steps: int) -> Variant | None:
+    """Steps without a CUDA graph, from what ``speed/run.py`` writes; ``None`` if the file has none."""
+    timings = {}
+    for name, figure in content.get("figures", {}).items():
+        found = figure.get("detail", {}).get(EAGER, {}) if name.startswith("network_") else {}
+        if "ms" in found:
+            pair = ((NO_RULE, "ms without rule"), ("dual", "ms"))
+            timings[name.removeprefix("network_")] = {method: Timing(float(found[key]), EAGER_STEPS) for method, key in pair}
+    if not timings:
+        return None
+    machine = content["machine"]
+    return Variant(EAGER, str(machine["name"]), str(machine["commit"]), steps, timings, {})
 
 
 def _read_variant(name: str, values: Mapping[str, Any]) -> Variant:

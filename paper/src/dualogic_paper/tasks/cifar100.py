@@ -14,10 +14,11 @@ from torch.nn import functional
 import dualogic as dl
 from dualogic import Formula, LogicLoss
 from dualogic.data import divide_by_class
+from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models import NETWORKS
 from dualogic_paper.tasks.augment import PADDING, crop, distort, erase, with_margin
-from dualogic_paper.tasks.task import Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
 
 CLASSES, SUPERCLASSES = 100, 20
 TOLERANCE = 0.01
@@ -84,6 +85,11 @@ class CIFAR100(Task):
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> CIFAR100Problem:
         return CIFAR100Problem(self, seed, folder, device)
 
+    def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
+        outputs = draw_outputs(samples, CLASSES, width=width, generator=generator)
+        # Which classes make up a superclass is in the data; any twenty groups of five will do here.
+        return write_rules(make_mass(torch.arange(CLASSES) // 5), self.form, NAMES), (outputs, {"p": outputs})
+
     def make_smoke(self, folder: Path) -> CIFAR100:
         from dualogic_paper.data import make_sample
 
@@ -131,8 +137,7 @@ class CIFAR100Problem(Problem):
         superclass[labels] = arrays["train_coarse"].long()
         self.superclass = superclass.to(device)
 
-        p = dl.categorical("p", CLASSES, input="logits")
-        mass = p.probabilities @ dl.constant("superclass", functional.one_hot(superclass, SUPERCLASSES).float())
+        mass = make_mass(superclass)
         self.empty, self.full = mass == 0, mass == 1
         self.published = (self.empty | self.full).all()
         self.rules = write_rules(mass, task.form, NAMES)
@@ -220,6 +225,12 @@ class CIFAR100Problem(Problem):
     def _as_input(self, images: Tensor) -> Tensor:
         """Bytes ``(n, 32, 32, 3)`` to numbers ``(n, 3, 32, 32)``, channels last in memory."""
         return ((images.float() / 255 - self.mean) / self.deviation).permute(0, 3, 1, 2)
+
+
+def make_mass(superclass: Tensor) -> Any:
+    """The probability of each superclass, as a term over logits ``p``; ``superclass`` gives that of each class, ``(100,)``."""
+    p = dl.categorical("p", CLASSES, input="logits")
+    return p.probabilities @ dl.constant("superclass", functional.one_hot(superclass, SUPERCLASSES).float())
 
 
 def write_rules(mass: Any, form: str, names: Sequence[str]) -> dict[str, Formula]:

@@ -15,9 +15,10 @@ from dualogic import LogicLoss
 from dualogic.data import divide_by_class
 from dualogic.demo import CLASSES, LEAD, NOT_P, RULE, SIX, Q, rotate
 from dualogic.errors import OptionError
+from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
 from dualogic_paper.models.lenet import lenet5
-from dualogic_paper.tasks.task import Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
 
 SIZE = 32
 NINE = 9
@@ -64,6 +65,10 @@ class Digits(Task):
 
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> DigitsProblem:
         return DigitsProblem(self, seed, folder, device)
+
+    def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
+        outputs = draw_outputs(2, samples, CLASSES, width=width, generator=generator)
+        return {"rule": RULE}, (outputs, {"f": outputs[0], "g": outputs[1]})
 
     def make_smoke(self, folder: Path) -> Digits:
         from dualogic_paper.data import make_sample

@@ -23,10 +23,12 @@ from dualogic_paper.tasks.task import (
     CHUNK,
     SHARE,
     Column,
+    Drawn,
     Limit,
     Problem,
     Samples,
     Task,
+    draw_outputs,
     in_chunks,
     percent,
     spread,
@@ -114,6 +116,11 @@ class HWF(Task):
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> HWFProblem:
         return HWFProblem(self, seed, folder, device)
 
+    def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
+        outputs = draw_outputs(samples, 7, CLASSES, width=width, generator=generator)
+        tensors = {"x": outputs.softmax(-1), "valid": torch.ones(samples, 7, dtype=torch.bool)}
+        return rules_for(method), (outputs, tensors)
+
     def make_smoke(self, folder: Path) -> HWF:
         from dualogic_paper.data import make_sample
 
@@ -196,7 +203,7 @@ class HWFProblem(Problem):
         self.rewritten = _rewrite(self.test, self.unseen)
 
     def rules_for(self, method: Method) -> Mapping[str, Formula]:
-        return {"neighbours": CLASS_RULE} if method.name in ABOUT_CLASSES else self.rules
+        return rules_for(method)
 
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES, pixels=self.task.pixels)
@@ -290,6 +297,11 @@ class HWFProblem(Problem):
         """Probabilities of the classes of each symbol, ``(n, 7, 13)``, without gradients."""
         logits = in_chunks(network, formulas.images.flatten(), self._show)
         return logits.softmax(-1).view(*formulas.images.shape, CLASSES)
+
+
+def rules_for(method: Method) -> dict[str, Formula]:
+    """The rule about sums of probabilities, or that about classes for methods in :data:`ABOUT_CLASSES`."""
+    return {"neighbours": CLASS_RULE if method.name in ABOUT_CLASSES else RULE}
 
 
 def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:

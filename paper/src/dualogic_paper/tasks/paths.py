@@ -11,9 +11,22 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dualogic import Formula, LogicLoss, var
+from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
 from dualogic_paper.models.mlp import mlp
-from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic_paper.tasks.task import (
+    AT_LEAST_ONE,
+    Column,
+    Drawn,
+    Limit,
+    Problem,
+    Samples,
+    Task,
+    draw_outputs,
+    in_chunks,
+    percent,
+    spread,
+)
 
 TOLERANCE = 1.0
 """In units of distance; the paper's for this task."""
@@ -84,6 +97,12 @@ class Paths(Task):
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> PathsProblem:
         return PathsProblem(self, seed, device)
 
+    def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
+        outputs = draw_outputs(samples, self.nodes, self.nodes, width=width, generator=generator)
+        e = outputs.relu()
+        symmetric, triangle = _halves(self.nodes)
+        return {"rule": symmetric & triangle}, (outputs, {"d": e[:, 0], "e": e})
+
     def make_smoke(self, folder: Path) -> Paths:
         return dataclasses.replace(self, epochs=2, batch=16, nodes=6, width=32, training=48, held_out=24)
 
@@ -112,6 +131,12 @@ def make_rules(nodes: int) -> dict[str, Formula]:
     return {"symmetric": symmetric, "triangle": triangle, "satisfied": symmetric & triangle}
 
 
+def _halves(nodes: int) -> tuple[Formula, Formula]:
+    """Symmetry and the triangle inequality, for all nodes together: what is taught."""
+    d, e = var("d", nodes), var("e", nodes, nodes)
+    return (d == e[:, 0]).all(), (d[None, :] <= d[:, None] + e).all()
+
+
 class PathsProblem(Problem):
     """See :class:`Paths`; every graph is kept in each of its versions, in which another node is the source."""
 
@@ -120,8 +145,7 @@ class PathsProblem(Problem):
         from dualogic_paper.data.graphs import make_graphs
 
         nodes = task.nodes
-        d, e = var("d", nodes), var("e", nodes, nodes)
-        symmetric, triangle = (d == e[:, 0]).all(), (d[None, :] <= d[:, None] + e).all()
+        symmetric, triangle = _halves(nodes)
         self.rules = {"rule": symmetric & triangle}
         self.words = {
             str(symmetric): "giving the same distance both ways",

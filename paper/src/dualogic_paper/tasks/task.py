@@ -17,6 +17,7 @@ from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting
 
+Drawn = tuple[Mapping[str, Formula], tuple[Tensor, dict[str, Tensor]]]
 CHUNK = 2048
 """Samples in one forward pass of an evaluation."""
 MOST_SAMPLES = 2000
@@ -132,6 +133,20 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def make_smoke(self, folder: Path) -> Task:
         """The same task, so small that it takes seconds on a CPU; writes stand-in data into the folder."""
+
+    @abc.abstractmethod
+    def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
+        """The rules as a method takes them, and what a network might say, drawn at random without data.
+
+        Args:
+            method: that teaches.
+            samples: how many.
+            width: the deviation of the network's outputs.
+            generator: of random numbers.
+
+        Returns:
+            The rules; and the network's outputs, which have gradients, with the tensors that the rules' symbols are bound to.
+        """
 
     def check(self) -> None:
         """Refuse hyper-parameters that make no sense.
@@ -253,6 +268,11 @@ def spread(count: int) -> Tensor:
         ([0, 1, 2], 2000, 6)
     """
     return torch.arange(0, count, max(1, -(-count // MOST_SAMPLES)))
+
+
+def draw_outputs(*shape: int, width: float, generator: torch.Generator) -> Tensor:
+    """Normal numbers in float64, with a gradient."""
+    return (width * torch.randn(*shape, generator=generator, dtype=torch.float64)).requires_grad_()
 
 
 def percent(holds: Tensor) -> float:

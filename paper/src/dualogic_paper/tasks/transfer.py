@@ -13,8 +13,21 @@ from torch.nn import functional
 import dualogic as dl
 from dualogic import LogicLoss
 from dualogic.errors import OptionError
+from dualogic.methods import Method
 from dualogic_paper.models import resnet18
-from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Limit, Problem, Samples, Task, in_chunks, percent, spread
+from dualogic_paper.tasks.task import (
+    AT_LEAST_ONE,
+    Column,
+    Drawn,
+    Limit,
+    Problem,
+    Samples,
+    Task,
+    draw_outputs,
+    in_chunks,
+    percent,
+    spread,
+)
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 MACHINES = ("airplane", "automobile", "ship", "truck")
@@ -76,6 +89,10 @@ class Transfer(Task):
 
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> TransferProblem:
         return TransferProblem(self, seed, folder, device)
+
+    def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
+        outputs = draw_outputs(samples, len(CLASSES), width=width, generator=generator)
+        return {"rule": RULE}, (outputs, {"p": outputs})
 
     def make_smoke(self, folder: Path) -> Transfer:
         from dualogic_paper.data import make_sample

@@ -1,0 +1,43 @@
+"""Whether a method can teach a task's rule anything: some losses are constant on it."""
+
+from __future__ import annotations
+
+import torch
+
+from dualogic import LogicLoss
+from dualogic.methods import Method
+from dualogic_paper.tasks import Task
+
+SAMPLES, VISITS = 16, 3
+WIDTHS = (3.0, 0.3, 0.03, 0.003)
+"""Deviations of outputs: a loss may be constant where a rule is far from being met, and yet not where it nearly is."""
+NONE = 1e-12
+"""Gradients below this are what rounding leaves of none."""
+NO_GRADIENT = "no gradient"
+NO_GRADIENT_NOTE = (
+    f"{NO_GRADIENT}: on outputs drawn at random the method's loss has no gradient on this rule; nothing was taught, and the row "
+    "is one of training without it."
+)
+
+
+def teaches(task: Task, method: Method) -> bool:
+    """Whether a method's loss on the task's rule has a gradient, at some of a few visits of outputs drawn at random.
+
+    Weights and multipliers start where some methods have no gradient, so that one visit would not do.
+
+    Example:
+        >>> from dualogic import methods
+        >>> from dualogic_paper.tasks import Transfer
+        >>> teaches(Transfer(), methods.PD1()), teaches(Transfer(), methods.PD2())
+        (False, True)
+    """
+    generator = torch.Generator().manual_seed(0)
+    rules, _ = task.draw(method, 1, 1.0, generator)
+    logic = LogicLoss(rules, SAMPLES, method, dtype=torch.float64)
+    for width in WIDTHS * VISITS:
+        outputs, tensors = task.draw(method, SAMPLES, width, generator)[1]
+        loss = logic(torch.arange(SAMPLES), **tensors)
+        (slope,) = torch.autograd.grad(loss, outputs, allow_unused=True, materialize_grads=True)
+        if bool((slope.abs() > NONE).any()):
+            return True
+    return False

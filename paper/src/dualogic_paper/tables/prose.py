@@ -1,0 +1,92 @@
+"""Figures in sentences: each names its table, row and column, and is filled in from there.
+
+In a page a figure stands between ``<!-- figure TABLE; ROW; COLUMN -->`` and ``<!-- /figure -->``, neither of which is shown.
+``ROW`` is a label and ``COLUMN`` a key; a fourth part asks for something else than the mean:
+
+- ``published``: the paper's figure;
+- ``deviation``, ``lowest`` or ``highest``, over seeds;
+- ``percent``: by how much a ratio exceeds 1; ``published percent``: by how much the paper's figure exceeds that without a rule;
+- ``minus TABLE; ROW``: a difference of two means, with its sign; the table may be left out if it is the same.
+
+``<!-- figure TABLE; better; COLUMN -->`` (or ``level``, ``worse``) gives the rows that are so, compared with ``dual``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+from dualogic.errors import DataError
+from dualogic_paper.arms import NO_RULE
+from dualogic_paper.tables.marks import MARKS
+from dualogic_paper.tables.summary import Cell, Row, Table
+
+MINUS = "\N{MINUS SIGN}"
+Value = TypeVar("Value")
+_FIGURE = re.compile(r"(?P<start><!-- figure (?P<what>[^>]*?) -->).*?(?P<end><!-- /figure -->)", re.DOTALL)
+
+
+def fill(page: str, tables: Mapping[str, Table]) -> str:
+    """Bring the figures of a page up to date.
+
+    Args:
+        page: with or without figures.
+        tables: by name.
+
+    Raises:
+        DataError: if a figure is of no table, row or column that there is.
+    """
+    return _FIGURE.sub(lambda match: f"{match['start']}{_show(match['what'], tables)}{match['end']}", page)
+
+
+def strip_figures(page: str) -> str:
+    """A page without what is filled in."""
+    return _FIGURE.sub("", page)
+
+
+def _show(what: str, tables: Mapping[str, Table]) -> str:
+    table_name, label, key, *rest = (part.strip() for part in what.split(";"))
+    table = _find(what, "table", table_name, tables)
+    place = _find(what, "column", key, {column.key: number for number, column in enumerate(table.columns)})
+    rows = {row.label: row for row in table.rows}
+    if label in MARKS:
+        return _join([row for row in table.rows if row.cells[place].mark == label])
+    cell = _find(what, "row", label, rows).cells[place]
+    if not cell.values:
+        raise DataError(f"the figure {what!r} of the page was not measured; take the sentence out")
+    kind = rest[0] if rest else ""
+    if kind.startswith("minus"):
+        other = kind.removeprefix("minus").strip()
+        if len(rest) > 1:
+            rows = {row.label: row for row in _find(what, "table", other, tables).rows}
+            other = rest[1]
+        difference = cell.mean - _find(what, "row", other, rows).cells[place].mean
+        return f"{difference:+.{cell.decimals}f}".replace("-", MINUS)
+    if kind == "published percent":
+        plain = _find(what, "row", NO_RULE, rows).cells[place]
+        return f"{100 * (float(_read(what, cell, 'published')) / float(_read(what, plain, 'published')) - 1):.1f} %"
+    return _read(what, cell, kind)
+
+
+def _read(what: str, cell: Cell, kind: str) -> str:
+    if kind == "published":
+        if cell.published is None:
+            raise DataError(f"the figure {what!r} of the page is not in the paper")
+        return cell.published.text
+    if kind == "percent":
+        return f"{100 * (cell.mean - 1):.1f} %"
+    kinds = {"": cell.mean, "deviation": cell.deviation, "lowest": min(cell.values), "highest": max(cell.values)}
+    value = _find(what, "kind", kind, kinds)
+    return f"{value or 0.0:.{cell.decimals}f}"
+
+
+def _find(what: str, kind: str, name: str, known: Mapping[str, Value]) -> Value:
+    if name not in known:
+        raise DataError(f"the figure {what!r} of the page names the {kind} {name!r}; there are {', '.join(map(repr, known))}")
+    return known[name]
+
+
+def _join(rows: list[Row]) -> str:
+    names = [f"`{row.label}`" for row in rows]
+    return "none" if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,81 @@
+"""With which options a run was made, as its result records them; a default may have changed since."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dualogic import methods
+from dualogic.errors import OptionError
+from dualogic.methods import Method
+from dualogic_paper.arms import Setting, make_arm
+from dualogic_paper.tasks import TASKS
+
+FORMER = "former default"
+FORMER_ORDER = "former order"
+_ORDERED = "dual-paper"
+_BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
+"""What runs did that were made before these options were there."""
+
+
+def read_method(text: str) -> Method | None:
+    """The method that a result names.
+
+    Args:
+        text: such as ``"DL2(weight=0.5)"``; empty if no rule was taught.
+
+    Returns:
+        ``None`` if there is none, or none that is known here, or it has an option that text cannot give back, such as a function.
+
+    Example:
+        >>> read_method("DL2(weight=0.5)").weight
+        0.5
+    """
+    try:
+        call = ast.parse(text, mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return None
+        given = {str(word.arg): _value(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError):
+        return None
+    kind = getattr(methods, call.func.id, None)
+    if not isinstance(kind, type) or not issubclass(kind, Method) or not given.keys() <= _fields(kind):
+        return None
+    try:
+        made: Method = kind(**({**_BEFORE, **given} if kind is methods.Dual else given))
+    except OptionError:
+        return None
+    return made
+
+
+def mark_former(label: str, values: Mapping[str, Any]) -> str:
+    """The label of a run, with a word in front of its options if the method was another one then.
+
+    Args:
+        label: see :func:`~dualogic_paper.tables.runs.make_label`.
+        values: of the run.
+    """
+    config = values["config"]
+    setting = TASKS[config["task"]["name"]].settings.get(config["method"], Setting())
+    made = read_method(values["method"])
+    word = ""
+    if made is not None and made != make_arm(config["method"], {**setting.options, **config["options"]}).method:
+        word = FORMER
+    elif config["method"] == _ORDERED and values.get("settings") is None:
+        # Its options are the same; but until results had settings, its duals moved before delta did.
+        word = FORMER_ORDER
+    if not word or f"[{word}" in label:
+        return label
+    name, _, rest = label.partition("[")
+    return f"{name}[{word}, {rest}" if rest else f"{name}[{word}]"
+
+
+def _fields(kind: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+def _value(node: ast.expr) -> Any:
+    return math.inf if isinstance(node, ast.Name) and node.id == "inf" else ast.literal_eval(node)
