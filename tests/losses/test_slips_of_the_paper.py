@@ -26,7 +26,7 @@ def test_the_fixed_point_of_delta_needs_a_square_and_a_plus(mu):
 
 @given(st.floats(0.05, 3), st.floats(0.1, 3))
 def test_the_limit_of_the_divergence_rises_with_log_delta(mu, delta):
-    """Appendix E prints ``-log sigma_2``: the divergence from a point at 0 is minus the log of the density there, up to a constant."""
+    """Appendix E prints ``-log sigma_2``: the divergence from a point at 0 is minus the log density there, and a constant."""
     density = norm.pdf(mu / delta) / delta / norm.cdf(mu / delta)
     assert -np.log(density) - 0.5 * np.log(2 * np.pi) == pytest.approx(loss(mu, delta), rel=1e-9, abs=1e-9)
 
@@ -52,7 +52,7 @@ def test_the_polyak_lojasiewicz_bound_is_not_one_along_the_simplex():
 
 
 def test_the_loss_is_convex_in_the_weights_of_an_and():
-    """Appendix G calls min-max over weights convex-concave, which needs a loss that is concave there; it only rises with costs."""
+    """Appendix G calls min-max over weights convex-concave, which needs a loss that is concave there; it only rises."""
     mu = np.linspace(0, 5, 2001)
     values = loss(mu, 1.0)
     assert (np.diff(values) > 0).all()

@@ -25,6 +25,15 @@ def test_links_lead_somewhere(target):
     assert (ROOT / "docs" / target).exists()
 
 
+@pytest.mark.parametrize("page", ["docs/how-it-works.md", "paper/docs/paper-by-section.md", "paper/docs/convergence.md"])
+def test_slopes_in_sentences_are_those_of_the_table(page):
+    """-0.5 is the theorem's."""
+    text = (ROOT.parent / page).read_text(encoding="utf-8")
+    found = set(re.findall(r"-0\.\d+", re.sub(r"<!-- (\w+) -->.*?<!-- /\1 -->", "", text, flags=re.DOTALL))) - {"-0.5"}
+    assert found <= set(re.findall(r"-0\.\d+", TABLES["rate"](RESULTS)))
+    assert found or page.endswith("convergence.md")
+
+
 def test_the_committed_results_are_whole():
     assert RESULTS["smoke"] is False
     assert not RESULTS["commit"].endswith("+")

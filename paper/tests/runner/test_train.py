@@ -1,6 +1,7 @@
 """The loop: what it chooses by, what each process computes, and what a failure leaves."""
 
 import dataclasses
+import datetime as dt
 import itertools
 import math
 
@@ -74,6 +75,15 @@ def test_the_model_is_chosen_on_validation(small, monkeypatch):
     assert result.chosen_epoch == 2
     assert result.test["accuracy"] == pytest.approx(weights[1])
     assert result.last["accuracy"] == pytest.approx(weights[2])
+
+
+def test_a_result_says_what_was_in_force_and_when(small):
+    """Semantic loss has a weight and a learning rate of its own on the digits; the configuration does not name them."""
+    task, machine = small
+    result = train(Config(dataclasses.replace(task, epochs=1), "semantic"), machine)
+    assert result.config["weight"] is None
+    assert result.settings == {"weight": 0.5, "learning_rate": 5e-4, "options": {}}
+    assert abs(dt.date.fromisoformat(result.date) - dt.datetime.now(dt.timezone.utc).date()) <= dt.timedelta(days=1)
 
 
 @pytest.mark.parametrize(

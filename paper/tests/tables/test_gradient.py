@@ -18,8 +18,9 @@ def test_which_methods_teach_nothing(task):
     assert silent == {pair for pair in SILENT if pair[0] == task.name}
 
 
-def test_lukasiewicz_logic_teaches_nothing_on_the_rules_of_images():
-    assert not teaches(Transfer(), methods.Lukasiewicz(relaxation="linear"))
+@pytest.mark.parametrize("relaxation", ["linear", "exponential"])
+def test_lukasiewicz_logic_teaches_nothing_on_the_rules_of_images(relaxation):
+    assert not teaches(Transfer(), methods.Lukasiewicz(relaxation=relaxation))
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -87,8 +87,8 @@ class Dual(DistributionalMethod):
         warmup: over how many updates the step rises from 0.
         schedule: a function of the number of updates so far (a tensor) to a factor of the step; see
             :mod:`dualogic.duals.schedule`.
-        loss_first: the order of Algorithm 1: the loss with the old duals and ``delta``, then ``delta`` from its costs, then the duals
-            by the new ``delta``.
+        loss_first: the order of Algorithm 1: the loss with the old duals and ``delta``, then ``delta`` from its costs, then the
+            duals by the new ``delta``.
 
     The other arguments are those of :class:`~dualogic.methods.distributional.DistributionalMethod`.
 

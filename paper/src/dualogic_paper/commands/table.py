@@ -23,7 +23,8 @@ FIGURES = Path("figures")
 class TableCommand:
     """Set what was measured beside what the paper printed.
 
-    Each cell is the mean ± deviation over seeds, with the paper's figure in brackets. Tasks whose duals were looked at have a
+    Each cell is the mean ± deviation over seeds, with the paper's figure in brackets; a mark says whether it is better than
+    that of dual, level with it or worse, and bold is what is best by more than chance. Tasks whose duals were looked at have a
     second table: the weight on each branch of the rule beside how often that branch holds. A task of several networks has tables
     for each, and one of run times if benchmarks/TASK.json is in the folder. A damaged run folder is named and left out; the exit
     status is then 1.
@@ -38,7 +39,7 @@ class TableCommand:
     collect: Path | None = None
     """First copy the runs that have ended from --runs into small files in this folder, then read that folder."""
     format: Literal["text", "markdown", "latex", "figure"] = "text"
-    """What to make. Markdown for "all" is a page; text outside its markers is kept if --out exists."""
+    """What to make. Markdown for "all" is a page; if --out exists, text outside its markers is kept, its figures filled in."""
     out: Path | None = None
     """File to write instead of printing; for figures the start of their names (figures/TASK.png by default)."""
 

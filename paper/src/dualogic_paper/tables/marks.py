@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualogic_paper import arms
 from dualogic_paper.comparison import LEVEL, adjust, compare_rows
-from dualogic_paper.tables.recorded import FORMER
+from dualogic_paper.tables.recorded import FORMER, NOT_TOLD
 from dualogic_paper.tasks import Column
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ MARKS = {"better": "▲", "level": "≈", "worse": "▼"}
 
 
 def find_own(rows: Sequence[Row]) -> Row | None:
-    """The row with which the others are compared: ``dual``, or its former default where that alone was run."""
+    """The row with which the others are compared: ``dual``; where it was not run, it without being told, or its former default."""
     found = {row.label: row for row in rows if any(cell.values for cell in row.cells)}
-    return found.get(OWN) or found.get(f"{OWN}[{FORMER}]")
+    return found.get(OWN) or found.get(f"{OWN}[{NOT_TOLD}]") or found.get(f"{OWN}[{FORMER}]")
 
 
 def mark_rows(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:

@@ -16,6 +16,7 @@ from dualogic_paper.tasks import TASKS
 
 FORMER = "former default"
 FORMER_ORDER = "former order"
+NOT_TOLD = "not told which class has no labels"
 _ORDERED = "dual-paper"
 _BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
 """What runs did that were made before these options were there."""
@@ -62,8 +63,10 @@ def mark_former(label: str, values: Mapping[str, Any]) -> str:
     setting = TASKS[config["task"]["name"]].settings.get(config["method"], Setting())
     made = read_method(values["method"])
     word = ""
-    if made is not None and made != make_arm(config["method"], {**setting.options, **config["options"]}).method:
-        word = FORMER
+    present = make_arm(config["method"], {**setting.options, **config["options"]}).method
+    if made is not None and made != present:
+        told = isinstance(made, methods.Dual) and isinstance(present, methods.Dual) and present.unlabelled
+        word = NOT_TOLD if told and made == dataclasses.replace(present, unlabelled={}) else FORMER
     elif config["method"] == _ORDERED and values.get("settings") is None:
         # Its options are the same; but until results had settings, its duals moved before delta did.
         word = FORMER_ORDER
