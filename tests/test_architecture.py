@@ -18,8 +18,9 @@ EVERYWHERE = "errors"
 BACKWARDS = {
     ("formula", "normalize"): {"formula/connective.py: Formula.to_nnf", "formula/connective.py: Formula.to_cnf"},
     ("formula", "compile"): {"formula/connective.py: Formula.cost", "formula/connective.py: Formula.satisfied"},
+    ("loss", "diagnosis"): {"loss/module.py: LogicLoss.diagnose", "loss/module.py: "},  # the latter for its type
 }
-"""The only imports against the order, by where they stand: methods of ``Formula``, each short for a function of a later room."""
+"""The only imports against the order, by where they stand: methods that are short for a function of a later room."""
 DEEP = ("formula", "compile", "duals", "diagnosis")
 
 
@@ -81,7 +82,8 @@ def draw(graph):
     for room in order:
         targets = [target for target in order if target in forwards(graph)[room] and target != EVERYWHERE]
         later = [target for target in order if (room, target) in BACKWARDS and target in graph[room]]
-        note = f"({', '.join(later)}: in {sum(len(graph[room][target]) for target in later)} methods)" if later else ""
+        methods = sum(not place.endswith(": ") for target in later for place in graph[room][target])
+        note = f"({', '.join(later)}: in {methods} method{'s' * (methods > 1)})" if later else ""
         lines.append(f"{room:<13} {' '.join([*targets, *filter(None, [note])])}".rstrip())
     return "\n".join(lines) + "\n"
 

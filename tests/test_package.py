@@ -90,11 +90,13 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 def test_the_wheel_holds_no_experiment(wheel):
     """The paper's tasks, everyday problems, benchmarks and results are a distribution of their own."""
     paper = ROOT / "paper" / "src" / "dualogic_paper"
-    experiments = {path.name for path in paper.iterdir()} - {path.name for path in PACKAGE.iterdir()} - {"__pycache__"}
-    assert {"tasks", "everyday", "speed"} <= experiments
+    experiments = {path.parent.name for path in paper.glob("*/__init__.py")} - {
+        path.parent.name for path in PACKAGE.rglob("__init__.py")
+    }
     with zipfile.ZipFile(wheel) as archive:
-        parts = {part for name in archive.namelist() for part in Path(name).parts}
-    assert not parts & (experiments - {"commands"} | {"dualogic_paper", "experiments", "results", "tests"})
+        folders = {folder for name in archive.namelist() for folder in Path(name).parent.parts}
+    assert {"tasks", "everyday", "speed"} <= experiments
+    assert not folders & {*experiments, "dualogic_paper", "experiments", "results", "tests"}
 
 
 def test_metadata(wheel):
