@@ -149,3 +149,19 @@ def test_links_of_the_texts_beside_the_readme_lead_somewhere():
     for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"):
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / name).read_text(encoding="utf-8")):
             assert (ROOT / target).exists(), f"{name}: {target}"
+
+
+def test_install_lines_work_from_a_clone():
+    files = [
+        path for folder in ("src", "docs", "examples") for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md")
+    ]
+    lines = [line for path in (ROOT / "README.md", *files) for line in path.read_text(encoding="utf-8").splitlines()]
+    shown = [line for line in lines if "pip install" in line]
+    assert len(shown) > 10
+    assert not [line for line in shown if re.search(r"pip install '?dualogic", line)]
+    table = (
+        (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    )
+    known = set(re.findall(r"^([a-z]+) = ", table, flags=re.MULTILINE))
+    named = {extra for line in shown for extras in re.findall(r"'\.\[([a-z,]+)\]'", line) for extra in extras.split(",")}
+    assert {"all", "lint", "rules"} <= named <= known

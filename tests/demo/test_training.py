@@ -60,6 +60,7 @@ def test_weights_on_q_are_those_of_the_second_operand(mixed):
     logic = dl.LogicLoss(training.RULE, num_samples=len(mixed.pool), method="dual")
     sure_of_q, sure_of_nine = torch.full((1, 10), -5.0), torch.full((1, 10), -5.0)
     sure_of_q[0, 6] = sure_of_nine[0, 9] = 5.0
+    sure_of_q.requires_grad_()  # as what a network says does
     sixes = mixed.pool_is_six.nonzero().squeeze(1)
     for _ in range(5):
         logic(sixes, f=sure_of_q.expand(len(sixes), 10), g=sure_of_nine.expand(len(sixes), 10))

@@ -32,6 +32,8 @@ LONGEST_WATCH = 100
 def warn_of_idle_rules(rules: Mapping[str, Formula]) -> None:
     """Warn of small rules that no tensor can break, that none can meet, or that cost nothing."""
     for name, formula in rules.items():
+        if len(walk(formula)) > MOST_NODES:
+            continue
         truth = constant_truth(formula)
         if truth is not None:
             what = "always true: it teaches nothing" if truth else "never true: no network can satisfy it"
@@ -39,7 +41,7 @@ def warn_of_idle_rules(rules: Mapping[str, Formula]) -> None:
                 f"rule {name!r} is {what}; look for a sign or a bound that is the wrong way round: {shorten(str(formula))}",
                 depth=4,
             )
-        elif len(walk(formula)) <= MOST_NODES and costs_nothing(formula):
+        elif costs_nothing(formula):
             _warn(
                 f"rule {name!r} costs nothing, because != fails at a single number: {shorten(str(formula))}. Say how far away "
                 f"it should be, as in dl.ne(x, 0, margin=0.1)",
