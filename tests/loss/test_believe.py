@@ -160,6 +160,12 @@ def test_comparisons_in_an_antecedent_are_facts_of_the_believer():
     (found,) = gradients(logic(believe={"x": torch.tensor([2.0, 0.5])}, **taught), {"b": taught["b"]})
     assert found[0] < 0
     assert found[1] == 0
+    claim = dl.LogicLoss(((x > 1) & a) >> b, method=dl.methods.Dual(evidence=False))
+    taught = {"x": torch.zeros(2), "a": torch.full((2,), 2.0, requires_grad=True), "b": torch.zeros(2)}
+    beliefs = {"x": torch.tensor([2.0, 0.5]), "b": torch.full((2,), -4.0)}
+    (found,) = gradients(claim(believe=beliefs, **taught), {"a": taught["a"]})
+    assert found[0] > 0  # the antecedent may give way where the believer sees that the fact holds
+    assert found[1] == 0
 
 
 def test_claims_are_taught_beside_what_is_believed_of_the_other_side():

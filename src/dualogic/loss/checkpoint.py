@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import threading
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dualogic.arguments import check_weight, shorten
-from dualogic.constants import outside_inference
 from dualogic.duals.table import Update
 from dualogic.errors import DualogicError
 from dualogic.formula.connective import Formula
 from dualogic.formula.fingerprint import stands_for
 from dualogic.methods.base import State
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class Run:
@@ -55,86 +50,6 @@ def mark_static(tensors: Iterable[Tensor]) -> None:
     for tensor in tensors:
         # What torch._dynamo.mark_static_address does, without importing a compiler that may never be used.
         tensor._dynamo_static_input_type = "guarded"  # type: ignore[attr-defined]
-
-
-class PlainState(nn.Module):
-    """Torch's hooks for a module whose state is in plain tensors: it follows ``.to(device)``, keeps its dtype, and is all in the
-    ``state_dict``. What the state is, the subclass says.
-    """
-
-    _run: Run
-
-    def _kept(self, saved: Collection[str] | None = None) -> dict[str, Tensor]:
-        """The tensors of a checkpoint by name, or those to copy one to that holds the names ``saved``."""
-        raise NotImplementedError
-
-    def _find_faults(self, extra: Any, pairs: Mapping[str, tuple[Any, Tensor]], prefix: str) -> list[str]:
-        """What is wrong with a checkpoint: its extra state, and saved tensors beside one's own."""
-        raise NotImplementedError
-
-    def _take_over(self, extra: Any) -> None:
-        """Take over what the extra state of a checkpoint holds, once all of it fits."""
-        raise NotImplementedError
-
-    def _move_(self, device: torch.device) -> None:
-        """Take the state to a device."""
-        raise NotImplementedError
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        old = self._kept()["delta"].device
-        device = fn(torch.empty(0, device=old)).device
-        if device != old:
-            with outside_inference():
-                self._move_(device)
-        return self
-
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        with self._run.lock:
-            destination.update({prefix + name: value for name, value in self._kept().items()})
-
-    def __getattr__(self, name: str) -> Any:
-        # torch.distributed.checkpoint looks every key of a state_dict up as an attribute.
-        if not name.startswith("_") and "_run" in self.__dict__:
-            found = as_attributes(self._kept())
-            if name in found:
-                return found[name]
-        return super().__getattr__(name)
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Checked in ``_load_from_state_dict``, before anything is written."""
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, *found: list[str]
-    ) -> None:
-        missing_keys, _, error_msgs = found
-        with self._run.lock:
-            own = self._kept([key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)])
-            rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
-            lacking = len(missing_keys)
-            super()._load_from_state_dict(rest, prefix, local_metadata, strict, *found)
-            missing_keys.extend(prefix + name for name in own if prefix + name not in state_dict)
-            there = {name: value for name, value in own.items() if prefix + name in state_dict}
-            pairs = {name: (state_dict[prefix + name], value) for name, value in there.items()}
-            extra = state_dict.get(f"{prefix}_extra_state")
-            problems = self._find_faults(extra, pairs, prefix)
-            if problems:
-                error_msgs.append("the checkpoint does not fit this LogicLoss, and none of it was loaded: " + "; ".join(problems))
-            elif len(missing_keys) == lacking:
-                # All or nothing: a table of one run beside the delta of another would be the state of neither.
-                with torch.no_grad():
-                    for saved, value in pairs.values():
-                        copy_saved(value, saved)
-                self._take_over(extra)
-                self._run.pending = None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = type(self).__new__(type(self))
-        memo[id(self)] = twin
-        with outside_inference():
-            twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))  # type: ignore[no-untyped-call]
-        return twin
 
 
 def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any], rules: Mapping[str, Formula]) -> list[str]:

@@ -39,13 +39,13 @@ def warn_of_idle_rules(rules: Mapping[str, Formula]) -> None:
             what = "always true: it teaches nothing" if truth else "never true: no network can satisfy it"
             _warn(
                 f"rule {name!r} is {what}; look for a sign or a bound that is the wrong way round: {shorten(str(formula))}",
-                depth=4,
+                depth=5,
             )
         elif costs_nothing(formula):
             _warn(
                 f"rule {name!r} costs nothing, because != fails at a single number: {shorten(str(formula))}. Say how far away "
                 f"it should be, as in dl.ne(x, 0, margin=0.1)",
-                depth=4,
+                depth=5,
             )
 
 

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import types
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 import torch
 from torch import Tensor
 
-from dualogic.arguments import check_choice, check_rules, check_samples, check_weight
 from dualogic.compile.evaluate import are_satisfied
-from dualogic.constants import outside_inference
-from dualogic.duals.factory import find_peers, make_table
-from dualogic.duals.guard import Guard
 from dualogic.duals.memory import Memory
-from dualogic.duals.table import DualTable
-from dualogic.errors import OptionError, StateError
+from dualogic.errors import StateError
 from dualogic.formula.connective import Formula
-from dualogic.formula.fingerprint import fingerprint
-from dualogic.loss.checkpoint import PlainState, Run, differences, find_fault, mark_static
-from dualogic.loss.checks import Parts, prepare, reads_at_once, warn_untaught
+from dualogic.loss.checks import prepare, reads_at_once, warn_untaught
 from dualogic.loss.inspection import View, describe, look_at, summarise
-from dualogic.loss.mistakes import Mistakes, warn_of_idle_rules
+from dualogic.loss.state import KeptModule
 from dualogic.loss.step import reduce, take_step
-from dualogic.methods import Method, resolve
-from dualogic.methods.base import Program, State
+from dualogic.methods import Method
 
 if TYPE_CHECKING:
     from dualogic.diagnosis import ShortcutReport
-    from dualogic.duals.collective import Peers
 
 
 @final
-class LogicLoss(PlainState):
+class LogicLoss(KeptModule):
     """The loss of one or several rules, to be added to the task's own.
 
     Like batch norm it updates its own state (dual variables and ``delta``) in ``forward`` while in training mode with
@@ -97,41 +87,7 @@ class LogicLoss(PlainState):
         process_group: Any = None,
         table: Any = "device",
     ) -> None:
-        super().__init__()
-        check_choice("update", update, ("forward", "manual"))
-        check_choice("reduction", reduction, ("mean", "sum", "none"))
-        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-            raise OptionError(f"dtype must be a floating point torch.dtype; got {dtype!r}")
-        state_dtype = torch.promote_types(dtype, torch.float32)
-        self.rules: dict[str, Formula] = check_rules(rules)
-        self.method: Method = resolve(method)
-        self.num_samples: int | None = check_samples(num_samples)
-        self.update: str = update
-        self.reduction: str = reduction
-        self._program: Program = self._compile()
-        warn_of_idle_rules(self.rules)
-        self._peers: Peers | None = find_peers(process_group)
-        with outside_inference():  # state made in inference mode could never be updated
-            width = self._program.width
-            self._table: DualTable = make_table(table, self.num_samples, width, dtype, self._peers, self._describe())
-            self._state: State = self._program.initial_state(state_dtype)
-            self._factors: Tensor = torch.ones(len(self.rules), dtype=state_dtype)
-            self._guard: Guard = Guard(self.rules, self.num_samples)
-        self._run: Run = Run()
-        self._mistakes: Mistakes = Mistakes()
-        self._weight: dict[str, float] = {}
-        self._weighted: bool = False
-        self._off: tuple[str, ...] = ()
-        self.weight = weight
-        self._mark_static()
-
-    def _compile(self) -> Program:
-        return self.method.program(self.rules).for_samples(self.num_samples)
-
-    def _parts(self) -> Parts:
-        manual, frozen, validated = self.update == "manual", self._run.frozen > 0, self._run.validated
-        held = (self._program, self._table, self._state, self._guard, self._peers, self._off)
-        return Parts(*held, manual, self.training, frozen, validated)
+        super().__init__(rules, num_samples, method, weight, update, reduction, dtype, process_group, table)
 
     def forward(
         self,
@@ -189,52 +145,6 @@ class LogicLoss(PlainState):
         losses = outcome.losses * self._factors.to(outcome.losses.dtype) if self._weighted else outcome.losses
         return reduce(losses, call, self.reduction)
 
-    def _commit(self) -> None:
-        assert self._run.pending is not None
-        update, state = self._run.pending
-        self._run.pending = None
-        with torch.no_grad():
-            if update is not None:
-                self._table.commit(update, self._state["steps"])
-            # In place, so that captured graphs, which know addresses only, see the new state.
-            for name, value in state.items():
-                self._state[name].copy_(value)
-
-    @property
-    def weight(self) -> Mapping[str, float]:
-        """The factor of each rule; may be assigned, as ``weight=`` when the loss is made. See :meth:`set_weight`."""
-        return types.MappingProxyType(self._weight)
-
-    @weight.setter
-    def weight(self, value: float | Mapping[str, float]) -> None:
-        weight = check_weight(value, self.rules)
-        factors = [each if self._program.summed else each / len(weight) for each in weight.values()]
-        with self._run.lock, torch.no_grad():
-            self._weight, self._weighted = weight, self._weighted or any(factor != 1.0 for factor in factors)
-            self._off = tuple(name for name, each in weight.items() if not each)
-            # In place, so that graphs that were compiled or captured see it.
-            self._factors.copy_(torch.tensor(factors, dtype=self._factors.dtype))
-
-    def set_weight(self, name: str | None, value: float) -> None:
-        """Change the weight of a rule, or of all, as a schedule does; checkpoints hold it.
-
-        At 0 a rule is switched off: its duals rest and nothing is counted until it gets another weight. A captured graph sees
-        new weights if it was captured after a first call of this, but not that a rule is switched off or on: capture it again.
-
-        Args:
-            name: of the rule; ``None`` for all rules.
-            value: a number of at least 0.
-
-        Example:
-            >>> import dualogic as dl
-            >>> logic = dl.LogicLoss({"low": dl.var("x") >= 0, "high": dl.var("x") <= 9}, weight={"high": 0.0})
-            >>> logic.set_weight("high", 0.5)
-            >>> dict(logic.weight)
-            {'low': 1.0, 'high': 0.5}
-        """
-        self._weighted = True
-        self.weight = value if name is None else {**self._weight, name: value}
-
     def step(self) -> None:
         """With ``update="manual"``: apply the update that belongs to the latest training call of ``forward``.
 
@@ -267,63 +177,6 @@ class LogicLoss(PlainState):
             self._guard.check()
         else:
             self._peers.agree(self._guard.check)
-
-    def prefetch(self, index: Tensor) -> None:
-        """Start bringing the dual variables of the next batch to the device, while this one is still computed.
-
-        Args:
-            index: the next batch's training samples, ``(batch,)``; on the CPU, as a data loader gives it.
-        """
-        if self._program.width and not self._table.shared:
-            checked = self._table.check_index(index, len(index), at_once=False)
-            with self._run.lock:
-                self._table.prefetch(checked)
-
-    def extend(self, num_samples: int) -> LogicLoss:
-        """Make room for more training samples; what was learned stays, and new samples start at equal weights.
-
-        With a ``process_group`` all processes call it. A checkpoint of the smaller table loads before, not after.
-
-        Args:
-            num_samples: the new number of samples, not less than the present one.
-
-        Returns:
-            The loss itself.
-
-        Example:
-            >>> import dualogic as dl
-            >>> x = dl.var("x")
-            >>> dl.LogicLoss((x <= 0) | (x >= 1), num_samples=3).extend(5).num_samples
-            5
-        """
-        count = check_samples(num_samples)
-        if count is None:
-            raise OptionError("extend needs a number of samples; got None")
-        if self.num_samples is not None and count < self.num_samples:
-            raise StateError(
-                f"extend only grows: this loss has num_samples={self.num_samples}, and {count} would forget what was learned for "
-                f"the last {self.num_samples - count} samples; make a new LogicLoss for fewer"
-            )
-        if count == self.num_samples:
-            return self
-        with self._run.lock, outside_inference(), torch.no_grad():
-            self._table.extend_(count)
-        self.num_samples = self._guard.samples = count
-        self._program = self._compile()
-        self._mark_static()
-        return self
-
-    def reset_(self) -> LogicLoss:
-        """Forget everything learned: equal weights, initial ``delta``, no steps."""
-        with self._run.lock:
-            self._table.reset_()
-            for name, value in self._program.initial_state(self._state["delta"].dtype).items():
-                self._state[name].copy_(value)
-            self._run.pending = None
-            self._run.last = {}
-        return self
-
-    # ------------------------------------------------------------------ reading
 
     @property
     def together(self) -> bool:
@@ -427,46 +280,3 @@ class LogicLoss(PlainState):
 
     def __repr__(self) -> str:
         return f"LogicLoss({self.extra_repr()})"
-
-    # ------------------------------------------------------------------ keeping
-
-    def _kept(self, saved: Collection[str] | None = None) -> dict[str, Tensor]:
-        return {**(self._table.state() if saved is None else self._table.loading(saved)), **self._state}
-
-    def _describe(self) -> dict[str, Any]:
-        rules = {name: fingerprint(formula) for name, formula in self.rules.items()}
-        stored = self._program.stored
-        return {"rules": rules, "num_samples": self.num_samples, "method": self.method.name, "rows": stored}
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """What a checkpoint must agree on (rules, method, number of samples, a file that holds the rows), and the weights."""
-        file = self._table.left_out
-        return {**self._describe(), "weight": dict(self._weight), **({} if file is None else {"file": file})}
-
-    def _find_faults(self, extra: Any, pairs: Mapping[str, tuple[Any, Tensor]], prefix: str) -> list[str]:
-        faults = {name: find_fault(name, *pair, self._program.plan.masked) for name, pair in pairs.items()}
-        wrong = [f"{prefix}{name} {fault}" for name, fault in faults.items() if fault is not None]
-        return differences(extra, self.get_extra_state(), self.rules) + wrong
-
-    def _take_over(self, extra: Any) -> None:
-        if extra is not None and "weight" in extra:
-            self.weight = extra["weight"]
-
-    def _move_(self, device: torch.device) -> None:
-        self._table.to_(device)
-        self._guard.to_(device)
-        self._run.to_(device)
-        self._state = {name: value.to(device) for name, value in self._state.items()}
-        self._factors = self._factors.to(device)
-        self._mark_static()
-
-    def _mark_static(self) -> None:
-        mark_static((*self._table.changing(), self._guard.flags, *self._state.values()))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_program": None, "_run": Run()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self._program = self._compile()
-        self._mark_static()
