@@ -137,3 +137,13 @@ def test_figures_in_sentences_are_filled_in_and_follow_the_results(results, tabl
 def test_a_figure_of_no_table_is_refused(what, message, tables):
     with pytest.raises(DataError, match=message):
         fill(f"<!-- figure {what} -->1<!-- /figure -->", tables)
+
+
+def test_what_another_page_says_of_the_tables_is_so():
+    """``docs/methods.md`` names rows without figures."""
+    tables = {table.name: table for table in make_tables(read_results(ROOT / "results", "paths"))}
+    said = re.search(
+        r"On shortest distances.*?, (`.*?) have a", (ROOT.parent / "docs" / "methods.md").read_text(), flags=re.DOTALL
+    )
+    better = [row.label for row in tables["paths"].rows if row.cells[0].mark == "better"]
+    assert sorted(re.findall(r"`(\w+)`", said[1])) == sorted(better)
