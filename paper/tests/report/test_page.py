@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from dualogic_paper.report import make_model, make_page, make_report, read_runs
+from dualogic.report import make_model, make_page, make_report, read_runs
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +106,7 @@ def test_class_branch_and_samples_are_chosen_by_keyboard(page):
     texts.add(shown(page, "training"))
     focus_by_tab(page, "where")
     page.press("ArrowDown")
-    assert "training pool" in page.ask("document.getElementById('status').textContent")
+    assert "training samples" in page.ask("document.getElementById('status').textContent")
     texts.add(shown(page, "training"))
     assert len(texts) == 4
 
@@ -212,7 +212,7 @@ def test_a_run_without_a_diagnosis_has_its_measures(browser, runs, tmp_path):
     made = tmp_path / "old.html"
     made.write_text(make_report([copy]), encoding="utf-8")
     page = browser.open(made)
-    assert "diagnosis.json: the run is older than reports" in page.ask("document.querySelector('.missing').textContent")
+    assert "the run kept nothing about how its rules are met" in page.ask("document.querySelector('.missing').textContent")
     assert page.ask("document.getElementById('where').value") == "pool"
     page.ask(
         "(() => { const group = document.getElementById('group'); group.value = 'sixes'; "

@@ -19,7 +19,7 @@ def make_page(model: Mapping[str, Any]) -> str:
     refuses anything else.
 
     Args:
-        model: see :func:`dualogic_paper.report.model.make_model`.
+        model: see :func:`dualogic.report.model.make_model`.
 
     Example:
         >>> model = {"title": "<b>", "task": "x", "tone": "unclear", "verdict": "a < b", "rules": [], "groups": [], "runs": []}
