@@ -8,6 +8,7 @@ from pathlib import Path
 from dualogic.report.model import make_model
 from dualogic.report.page import make_page
 from dualogic.report.reading import read_runs
+from dualogic.report.recorder import Recorder
 from dualogic.report.stored import (
     CONFIG,
     DIAGNOSIS,
@@ -32,6 +33,7 @@ __all__ = [
     "RESULT",
     "VALIDATION",
     "WORST",
+    "Recorder",
     "brief",
     "check_config",
     "is_number",

@@ -1,4 +1,4 @@
-"""What was found while training: from which epoch to which."""
+"""What was found while training, and when."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import Any
 
 
 def list_findings(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Stretches of epochs with the same finding about the same rule, in the order in which they began.
+    """Each finding about each rule with the stretches of epochs in which it was made, in the order in which they began.
 
     Args:
         history: entries with ``epoch`` and, where something was judged, ``findings``: pairs of a rule's name and a kind.
 
     Example:
-        >>> entries = [{"epoch": 1, "findings": [["a", "violated"]]}, {"epoch": 2, "findings": [["a", "violated"]]},
-        ...     {"epoch": 3, "findings": [["a", "satisfied"]]}]
-        >>> [(found["kind"], found["first"], found["last"]) for found in list_findings(entries)]
-        [('violated', 1, 2), ('satisfied', 3, 3)]
+        >>> kinds = ["violated", "violated", "satisfied", "violated"]
+        >>> entries = [{"epoch": number, "findings": [["a", kind]]} for number, kind in enumerate(kinds)]
+        >>> [(found["kind"], found["epochs"]) for found in list_findings(entries)]
+        [('violated', [[0, 1], [3, 3]]), ('satisfied', [[2, 2]])]
     """
-    found: list[dict[str, Any]] = []
-    going: dict[tuple[str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str], list[list[Any]]] = {}
+    before: set[tuple[str, str]] = set()
     for entry in history:
         if "findings" not in entry:
             continue
         now = {(str(rule), str(kind)) for rule, kind in entry["findings"]}
-        going = {key: stretch for key, stretch in going.items() if key in now}
         for key in sorted(now):
-            if key not in going:
-                going[key] = {"rule": key[0], "kind": key[1], "first": entry["epoch"]}
-                found.append(going[key])
-            going[key]["last"] = entry["epoch"]
-    return found
+            stretches = found.setdefault(key, [])
+            if key in before:
+                stretches[-1][1] = entry["epoch"]
+            else:
+                stretches.append([entry["epoch"], entry["epoch"]])
+        before = now
+    return [{"rule": rule, "kind": kind, "epochs": epochs} for (rule, kind), epochs in found.items()]

@@ -180,8 +180,9 @@ function drawGlance(host, state) {
 
 function drawFindings(host, state) {
   const runs = state.runs.filter((run) => run.findings.length);
-  const span = (one) => (one.first === one.last ? asNumber(one.first) : `${asNumber(one.first)} to ${asNumber(one.last)}`);
-  return runs.map((run) => makeTable(run.name, ["rule", "what was found", "epochs"], run.findings.map((one) => [one.rule, one.kind, span(one)])));
+  const span = ([first, last]) => (first === last ? asNumber(first) : `${asNumber(first)} to ${asNumber(last)}`);
+  const spans = (all) => all.slice(0, 6).map(span).join(", ") + (all.length > 6 ? `, ... to ${asNumber(all[all.length - 1][1])}` : "");
+  return runs.map((run) => makeTable(run.name, ["rule", "what was found", "epochs"], run.findings.map((one) => [one.rule, one.kind, spans(one.epochs)])));
 }
 
 function drawFacts(host, state) {
