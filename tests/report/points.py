@@ -34,7 +34,7 @@ def train(folder, method=None, epochs=30, seed=0, **options):
     net = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3))
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     logic = None if method is None else dl.LogicLoss(RULE, num_samples=len(points), method=method)
-    with dl.Recorder(folder, logic or RULE, title="Points", classes=NAMES, **options) as recorder:
+    with dl.Recorder(folder, logic or RULE, title="Points", classes=NAMES, labels=kinds, **options) as recorder:
         for _ in range(epochs):
             for index in torch.randperm(len(points)).split(100):
                 scores, known = net(points[index]), kinds[index] != 0

@@ -96,7 +96,7 @@ def test_a_shortcut_is_named_against_the_run_without_the_rule(runs):
     assert [run["tone"] for run in model["runs"]] == ["no rule", "learned", "shortcut"]
     assert model["title"] == "Points"
     assert model["verdict"].startswith("1 of 3 runs took a shortcut: in hard, the rule is satisfied by ")
-    assert hard["against"].endswith("/none")
+    assert hard["against"] == "the run without a rule, none"
     assert not dual["missing"]
     assert set(dual["curves"]) >= {"task_loss", "rule_loss", "measure/accuracy"}
     assert set(none["curves"]) == {"task_loss", "measure/accuracy"}
@@ -119,7 +119,7 @@ def test_a_baseline_has_the_same_samples_and_the_same_rules(tmp_path):
     run("other samples", make_logic().rules, x=torch.zeros(4), y=torch.zeros(4))
     assert make_model(read_runs([tmp_path / "one"]))["runs"][0]["against"] is None
     run("same", make_logic().rules, x=torch.ones(3), y=torch.zeros(3))
-    assert make_model(read_runs([tmp_path / "one"]))["runs"][0]["against"].endswith("/same")
+    assert make_model(read_runs([tmp_path / "one"]))["runs"][0]["against"].endswith(", same")
 
 
 def test_seeds_are_told_apart_and_compared_with_their_own_baseline(tmp_path):
@@ -129,7 +129,7 @@ def test_seeds_are_told_apart_and_compared_with_their_own_baseline(tmp_path):
                 made.diagnose(x=torch.ones(3), y=torch.zeros(3))
     model = make_model(read_runs([tmp_path]))
     assert [run["name"] for run in model["runs"]] == ["none, seed 0", "none, seed 1", "dual, seed 0", "dual, seed 1"]
-    assert [run["against"] and run["against"][-6:] for run in model["runs"]] == [None, None, "none-0", "none-1"]
+    assert [run["against"] and run["against"][-12:] for run in model["runs"]] == [None, None, "none, seed 0", "none, seed 1"]
 
 
 def test_alarms_of_a_monitor_are_among_the_findings(tmp_path):

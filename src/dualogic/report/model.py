@@ -116,7 +116,7 @@ def _show_run(
             "kind": headline.kind,
             "sentence": headline.sentence,
             "details": list(headline.details),
-            "against": None if baseline is None else f"the run without a rule, {_place(baseline)}",
+            "against": None if baseline is None else f"the run without a rule, {baseline.about.get('name') or _place(baseline)}",
             "facts": _list_facts(record),
             "missing": [*record.missing, *_missing_baseline(record, baseline)],
             "curves": _find_curves(record),

@@ -50,6 +50,8 @@ class Recorder:
         tol: for satisfaction; see :meth:`dualogic.Formula.satisfied`.
         lead: likewise.
         classes: names of the labels, in their order.
+        labels: the class of each training sample, ``(num_samples,)`` integers, -1 where it is not known; charts of the training
+            are then divided by class.
         monitor: whose alarms are recorded too.
         epochs_done: for a training that goes on from a checkpoint: epochs of the folder's run that are kept.
 
@@ -80,6 +82,7 @@ class Recorder:
         tol: float = 0.0,
         lead: float = 0.0,
         classes: Sequence[str] | None = None,
+        labels: Any = None,
         monitor: Monitor | None = None,
         epochs_done: int = 0,
     ) -> None:
@@ -99,6 +102,12 @@ class Recorder:
                 f"an argument of this name; rename the symbol"
             )
         self._has_rows = listed is not None and listed.num_samples is not None
+        self._labels = None if labels is None else torch.as_tensor(labels).cpu()
+        if self._labels is not None and self._logic is not None and self._labels.shape != (self._logic.num_samples,):
+            raise OptionError(
+                f"labels must be one for each of the loss's num_samples={self._logic.num_samples}; got shape "
+                f"{tuple(self._labels.shape)}"
+            )
         self._monitor, self._epochs_done = monitor, epochs_done
         called = name or self.folder.resolve().name
         method = NO_RULE if self._logic is None else self._logic.method.name
@@ -134,9 +143,19 @@ class Recorder:
         """Whether steps are recorded."""
         return self._is_open
 
-    def open(self) -> Self:
-        """Begin; ``with`` does it."""
+    @property
+    def steps(self) -> int:
+        """How many steps were noted since the last epoch."""
+        return self._steps - self._steps_before
+
+    def open(self, epochs_done: int | None = None) -> Self:
+        """Begin; ``with`` does it.
+
+        Args:
+            epochs_done: instead of what the recorder was made with.
+        """
         if not self._is_open and self._writes:
+            self._epochs_done = self._epochs_done if epochs_done is None else epochs_done
             self._journal.open(self._epochs_done)
             if self._logic is not None:
                 self._handle = self._logic.register_forward_hook(Hook(self._see), with_kwargs=True)
@@ -151,7 +170,7 @@ class Recorder:
         """
         if not self._is_open:
             return
-        if self._steps > self._steps_before or self._held.samples:
+        if self.steps or self._held.samples:
             self.epoch()
         if self._handle is not None:
             self._handle.remove()
@@ -189,18 +208,32 @@ class Recorder:
         for name, value in measures.items():
             self._losses[name if name.endswith("_loss") else f"measure/{name}"].add(value)
 
-    def held_out(self, labels: Any = None, **tensors: Any) -> None:
-        """Count a batch of held-out samples for the present epoch; see :meth:`~dualogic.diagnosis.Diagnosis.update`."""
-        if self._is_open:
-            self._held.update(labels=labels, **tensors)
+    def held_out(self, labels: Any = None, *, where: Tensor | None = None, **tensors: Any) -> None:
+        """Count a batch of held-out samples for the present epoch.
 
-    def epoch(self, number: float | None = None, /, *, labels: Any = None, **values: Any) -> None:
+        Args:
+            labels: see :meth:`~dualogic.diagnosis.Diagnosis.update`.
+            where: the samples that the rules are about, ``(batch,)`` truth values.
+            tensors: one for each symbol of the rules, by name.
+        """
+        if not self._is_open:
+            return
+        if where is not None:
+            tensors = {name: tensor[where] for name, tensor in tensors.items()}
+            labels = labels[where] if isinstance(labels, Tensor) else labels
+        self._held.update(labels=labels, **tensors)
+
+    def epoch(
+        self, number: float | None = None, /, *, labels: Any = None, measures: Mapping[str, Any] | None = None, **values: Any
+    ) -> None:
         """Close an epoch: note the means of its losses, ``delta``, and how the rules are met.
 
         Args:
             number: of the epoch; one more than the last by default.
             labels: of the held-out samples; see :meth:`~dualogic.diagnosis.Diagnosis.update`.
-            values: tensors of held-out samples for all symbols of the rules, or for none; and measures, such as ``accuracy=0.9``.
+            measures: numbers to show, by name.
+            values: tensors of held-out samples for all symbols of the rules, or for none; and more measures, as in
+                ``accuracy=0.9``.
         """
         if not self._is_open:
             return
@@ -215,7 +248,8 @@ class Recorder:
         row.update({"rule_loss" if name == "seen" else name: value for name, value in losses.items()})
         if self._logic is not None:
             row.update({f"delta/{name}": value for name, value in zip(self._logic.rules, self._logic.delta.tolist())})
-        row.update({f"measure/{name}": _as_number(name, value) for name, value in values.items() if name not in tensors})
+        numbers = {**(measures or {}), **{name: value for name, value in values.items() if name not in tensors}}
+        row.update({f"measure/{name}": _as_number(name, value) for name, value in numbers.items()})
         self._losses.clear()
         self._steps_before = self._steps
         point: dict[str, Any] = {"epoch": row["epoch"]}
@@ -257,7 +291,7 @@ class Recorder:
         if self._writes:
             if not self.folder.exists():
                 raise StateError(f"{self.folder} does not exist; record a training first: with dl.Recorder(...) as recorder: ...")
-            samples = fingerprint(count, self._held.tol, self._held.lead, labels, pictures, texts)
+            samples = fingerprint(count, self._held.tol, self._held.lead, labels, pictures)  # texts may say what a network said
             shown = pick(pictures, "pictures", count), pick(texts, "texts", count)
             self._journal.parts[VALIDATION] = keep_part(report, samples, words, *shown)
             self._write(force=True)
@@ -278,7 +312,8 @@ class Recorder:
         started = time.perf_counter()
         self._trained.reset()
         for index, tensors in self._seen.take():
-            self._trained.update(index=index if self._has_rows else None, **tensors)
+            known = None if self._labels is None or index is None else self._labels[index.cpu()]
+            self._trained.update(index=index if self._has_rows else None, labels=known, **tensors)
         report = self._trained.compute()
         self._journal.parts[POOL] = keep_part(report, "")
         found = summarize(report), _kinds(report)

@@ -120,7 +120,7 @@ def pick(values: Any, what: str, count: int) -> Callable[[int], Any] | None:
 
 
 def fingerprint(count: int, tol: float, lead: float, *known: Any) -> str:
-    """The same for the same samples, as far as they are known by their labels, pictures or texts.
+    """The same for the same samples, as far as they are known by their labels and pictures.
 
     Example:
         >>> fingerprint(2, 0.0, 0.0, torch.tensor([0, 1])) == fingerprint(2, 0.0, 0.0, torch.tensor([0, 1]))

@@ -73,15 +73,18 @@ function drawTraining(host, state) {
   const add = (heading, figures) => {
     found.push(make("h3", { class: "branch" }, ...heading), make("div", { class: small ? "charts small" : "charts" }, ...figures));
   };
-  const whole = drawCurves(host, state, `Rule satisfied (${place})`, state.where, (one) => one.satisfied);
-  if (control.branch.value === ALL && state.rule.text && whole.some((figure) => figure.querySelector("svg"))) {
-    add(["The whole rule ", make("code", null, state.rule.text), small ? `: satisfied, ${place}` : ""], whole);
+  const met = drawCurves(host, state, `Rule satisfied (${place})`, state.where, (one) => one.satisfied);
+  if (control.branch.value === ALL && state.rule.text && met.some((figure) => figure.querySelector("svg"))) {
+    add(["The whole rule ", make("code", null, state.rule.text), small ? `: satisfied, ${place}` : ""], met);
   }
   const branches = state.part ? state.part.branches.map((text, position) => [text, position]) : [];
   for (const [text, position] of branches.filter((one) => control.branch.value === ALL || control.branch.value === String(one[1]))) {
     const at = (key) => (one) => { const part = one.parts[state.part.path]; return part && part[key] ? part[key][position] : null; };
     const holds = drawCurves(host, state, `Holds (${place})`, state.where, at("holds"));
-    const weights = drawCurves(host, state, "Dual weight (training samples)", "pool", at("weights"));
+    // Without labels of the training samples there are weights of all of them together.
+    const divided = state.groups.some((group) => state.runs.some((run) => curveOf(run, "pool", state.rule.name, group.key, at("weights")).length));
+    const whole = { ...state, groups: data.groups.filter((group) => group.key === ALL) };
+    const weights = drawCurves(host, divided ? state : whole, "Dual weight (training samples)", "pool", at("weights"));
     const meaning = state.part.meanings[position] ? ` (${state.part.meanings[position]})` : "";
     const name = (more) => ["Branch ", make("code", null, text), meaning + more];
     if (!small) add(name(""), [...holds, ...weights]);
