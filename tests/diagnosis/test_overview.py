@@ -44,6 +44,7 @@ def test_each_rule_has_one_row_and_the_worst_comes_first(asked, kept, before):
         assert [line.strip().partition("  ")[0] for line in shown] == [row["rule"] for row in rows]
         assert len(lines) < 45 + 20
         assert judged.kind in shown[0] or judged.kind == verdict.WORSE
+        assert lines[0].startswith(f"  {rows[0]['rule']}: {rows[0]['verdict']}") or judged.kind == verdict.WORSE
 
 
 def test_what_is_printed_of_many_rules():

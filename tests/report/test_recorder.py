@@ -25,6 +25,12 @@ from report.points import RULE, train
 x, y = dl.var("x"), dl.var("y")
 
 
+@pytest.fixture
+def plenty(monkeypatch):
+    """Time for every look, however busy the machine is."""
+    monkeypatch.setattr(recorder, "GRACE", 600.0)
+
+
 def make_logic(**options):
     return dl.LogicLoss({"low": x <= 0, "order": (x >= 1) >> (y >= 1)}, num_samples=8, **options)
 
@@ -61,6 +67,7 @@ def test_losses_measures_and_delta_are_means_over_each_epoch(tmp_path):
     assert ["steps", "12"] in record.result["facts"]
 
 
+@pytest.mark.usefixtures("plenty")
 def test_weights_and_satisfaction_of_the_training_are_seen_by_themselves(tmp_path):
     logic = make_logic()
     with dl.Recorder(tmp_path, logic) as made:
@@ -77,6 +84,36 @@ def test_weights_and_satisfaction_of_the_training_are_seen_by_themselves(tmp_pat
     (record,) = read_runs([tmp_path])
     assert record.part == "pool"
     assert "the verdict is about samples of the training" in record.missing[0]
+
+
+@pytest.mark.usefixtures("plenty")
+def test_outputs_that_are_nan_do_not_stop_the_recorder(tmp_path):
+    logic = dl.LogicLoss(x <= 0)
+    with dl.Recorder(tmp_path, logic) as made:
+        made._see((), {"x": torch.tensor([math.nan])}, torch.tensor(math.nan))
+        made.epoch()
+        logic(x=torch.ones(4, requires_grad=True))
+        made.epoch()
+    (record,) = read_runs([tmp_path])
+    assert math.isnan(record.history[0]["rule_loss"])
+    assert [step["epoch"] for step in record.diagnosis["history"]] == [2]
+    assert make_model([record])["runs"][0]["curves"]["rule_loss"][0] == [1.0, None]
+
+
+def test_a_recorder_that_is_opened_again_begins_anew(tmp_path):
+    logic = make_logic()
+    made = dl.Recorder(tmp_path, logic, labels=torch.arange(8))
+    for size in (8, 12):
+        with made:
+            call(logic, size)
+            made.step(task_loss=1.0)
+        logic.extend(12)  # labels of new samples are not known
+    (record,) = read_runs([tmp_path])
+    assert [row["epoch"] for row in record.history] == [1]
+    assert sorted(record.reports["pool"].rules["low"].classes) == list(range(8))
+    assert record.reports["pool"].samples == 12
+    with pytest.raises(dl.errors.OptionError, match=r"labels must be one for each .*num_samples=12; got shape \(8,\)"):
+        dl.Recorder(tmp_path, logic, labels=torch.arange(8))
 
 
 def test_rows_of_where_alone_are_looked_at(tmp_path):
@@ -132,6 +169,7 @@ def test_seeds_are_told_apart_and_compared_with_their_own_baseline(tmp_path):
     assert [run["against"] and run["against"][-12:] for run in model["runs"]] == [None, None, "none, seed 0", "none, seed 1"]
 
 
+@pytest.mark.usefixtures("plenty")
 def test_alarms_of_a_monitor_are_among_the_findings(tmp_path):
     logic = dl.LogicLoss((x == 0) | (x == 1), method="uniform")
     with dl.Recorder(tmp_path, logic, monitor=dl.Monitor(logic, every=1, warn=False)) as made:

@@ -46,7 +46,7 @@ def report_blocks(report: ShortcutReport) -> list[Block]:
     """What is shown of a report: all of a few rules, one row for each of many."""
     blocks: list[Block] = []
     if len(report.rules) > 1:
-        blocks.append(f"{report.verdict}.")
+        blocks.append(f"{_lead(report)}.")
         blocks.append(f"All rules hold on {percent(report.satisfied)} of the samples.")
     return blocks + (_glance(report, "report") if len(report.rules) > MANY else report_details(report))
 
@@ -73,7 +73,7 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     """What is shown of a comparison: all of a few rules, one row for each of many."""
     blocks: list[Block] = []
     if len(comparison.rules) > 1:
-        blocks.append(f"{comparison.verdict}.")
+        blocks.append(f"{_lead(comparison)}.")
         old, new = percent(comparison.before.satisfied), percent(comparison.after.satisfied)
         blocks.append(f"All rules hold on {new} of the samples, {old} before.")
     return blocks + (_glance(comparison, "comparison") if len(comparison.rules) > MANY else comparison_details(comparison))
@@ -95,6 +95,16 @@ def comparison_details(comparison: Comparison, names: tuple[str, ...] = ()) -> l
                 rows.append(_change_row(title, before, rule.after.classes[label], headers))
         blocks.append(Table(("before, after", *headers), tuple(rows)))
     return blocks
+
+
+def _lead(report: ShortcutReport | Comparison) -> str:
+    """The verdict; of many rules it names the one on top of the table, unless it is about all together."""
+    together = getattr(report, "findings", ())
+    if len(report.rules) <= MANY or (together and together[0].kind == report.kind):
+        return report.verdict
+    rows = make_overview(report)
+    alike = sum(row["kind"] == rows[0]["kind"] for row in rows)
+    return f"{rows[0]['rule']}: {rows[0]['verdict']} ({alike} of {len(rows)} rules: {rows[0]['kind']})"
 
 
 def _glance(report: ShortcutReport | Comparison, called: str) -> list[Block]:

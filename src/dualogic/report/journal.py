@@ -38,6 +38,7 @@ class Journal:
             StateError: if the folder holds a run that no recorder wrote or, to go on, one of other rules.
         """
         remove_leftovers(self.folder)
+        self.rows, self.points, self.parts = [], [], {}
         file = self.folder / CONFIG
         there = check_config(read_object(file), file) if file.exists() else None
         if there is not None and there.get("writer") != WRITER:

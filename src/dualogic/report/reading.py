@@ -11,7 +11,18 @@ from typing import Any
 
 from dualogic.diagnosis import ShortcutReport
 from dualogic.errors import DataError, OptionError
-from dualogic.report.stored import CONFIG, DIAGNOSIS, METRICS, RESULT, check_config, check_ended, read_object, read_rows
+from dualogic.report.stored import (
+    CONFIG,
+    DIAGNOSIS,
+    METRICS,
+    RESULT,
+    are_pairs,
+    check_config,
+    check_ended,
+    is_number,
+    read_object,
+    read_rows,
+)
 from dualogic.report.summary import POOL, VALIDATION
 
 NO_RULE = "none"
@@ -187,13 +198,22 @@ def _check(diagnosis: Any, file: Path) -> None:
     """Refuse what another version, or a hand, has written."""
     parts = [diagnosis[part] for part in (VALIDATION, POOL) if diagnosis.get(part) is not None]
     whole = all(isinstance(part, dict) and part.keys() >= KEYS for part in parts)
-    if not whole or not isinstance(diagnosis.get("history"), list):
+    whole = whole and all(isinstance(part[key], dict) for part in parts for key in KEYS - {"samples"})
+    history = diagnosis.get("history")
+    if not whole or not isinstance(history, list) or not all(map(_is_point, history)):
         raise DataError(f"{file} is not what a run writes; delete it, or run again in another folder")
     for part in parts:
         try:
             ShortcutReport.from_dict(part["report"])
         except DataError as error:
             raise DataError(f"{file}: {error}; delete it, or run again in another folder") from error
+
+
+def _is_point(entry: Any) -> bool:
+    """Whether an entry of a diagnosis's history has its epoch, and findings in pairs of a rule and a kind."""
+    if not isinstance(entry, dict) or not is_number(entry.get("epoch")):
+        return False
+    return are_pairs(entry.get("findings", []))
 
 
 def _order(record: Record) -> tuple[bool, bool, str, int, str]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from dualogic.diagnosis import Diagnosis, Monitor, ShortcutReport
-from dualogic.errors import OptionError, StateError, SymbolError
+from dualogic.errors import DualogicError, OptionError, StateError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.loss import LogicLoss
 from dualogic.report.journal import Journal
@@ -160,6 +160,8 @@ class Recorder:
             if self._logic is not None:
                 self._handle = self._logic.register_forward_hook(Hook(self._see), with_kwargs=True)
             self._started, self._is_open = time.perf_counter(), True
+            self._looked = self._wrote = 0.0
+            self._steps = self._steps_before = 0
         return self
 
     def close(self, failed: bool = False) -> None:
@@ -170,12 +172,12 @@ class Recorder:
         """
         if not self._is_open:
             return
-        if self.steps or self._held.samples:
+        if not failed and (self.steps or self._held.samples):
             self.epoch()
         if self._handle is not None:
             self._handle.remove()
         self._is_open = False
-        found = self._look(force=True)
+        found = None if failed else self._look(force=True)
         if found is not None and self._journal.rows:
             self._journal.complete(POOL, found[0])
         self._write(force=True)
@@ -311,15 +313,24 @@ class Recorder:
             return None
         started = time.perf_counter()
         self._trained.reset()
-        for index, tensors in self._seen.take():
-            known = None if self._labels is None or index is None else self._labels[index.cpu()]
-            self._trained.update(index=index if self._has_rows else None, labels=known, **tensors)
+        try:
+            for index, tensors in self._seen.take():
+                self._trained.update(index=index if self._has_rows else None, labels=self._labels_of(index), **tensors)
+        except DualogicError:  # such as outputs that are NaN: it is for the training to complain about them
+            return None
         report = self._trained.compute()
         self._journal.parts[POOL] = keep_part(report, "")
         found = summarize(report), _kinds(report)
         self._latest_look = time.perf_counter() - started
         self._looked += self._latest_look
         return found
+
+    def _labels_of(self, index: Tensor | None) -> Tensor | None:
+        if self._labels is None or index is None:
+            return None
+        index = index.cpu()
+        # A table may have grown since.
+        return torch.where(index < len(self._labels), self._labels[index.clamp(max=len(self._labels) - 1)], -1)
 
     def _close_held(self) -> tuple[dict[str, Any], list[tuple[str, str]]] | None:
         if not self._held.samples:

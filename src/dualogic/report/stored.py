@@ -129,7 +129,8 @@ def is_number(value: Any) -> bool:
     return isinstance(value, float) or abs(value) < 2**1023
 
 
-def _are_pairs(value: Any) -> bool:
+def are_pairs(value: Any) -> bool:
+    """Whether a value from JSON is a list of pairs of texts."""
     pairs = value if isinstance(value, list) else [None]
     return all(isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair) for pair in pairs)
 
@@ -140,7 +141,7 @@ _ENDED: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("seconds", "a number", lambda value: is_number(value) and math.isfinite(value)),
     ("commit", "a text", lambda value: isinstance(value, str)),
     ("failure", "a text", lambda value: isinstance(value, str)),
-    ("facts", "a list of labels and values", _are_pairs),
+    ("facts", "a list of labels and values", are_pairs),
 )
 
 

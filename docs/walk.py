@@ -1,0 +1,71 @@
+"""Time the walk of docs/index.md: from a clone to a report on the program at the top of docs/report.md.
+
+Call:
+    python docs/walk.py [--online] [--repeat 3]
+
+Everything happens in a temporary folder. Without ``--online`` nothing is downloaded: the packages that dualogic needs are taken
+from the environment of this interpreter (which needs hatchling), so that the seconds of ``pip install`` are dualogic's alone.
+Prints the least seconds of each command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import site
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```(?:python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def read_walk() -> tuple[str, list[str]]:
+    """The program, and the commands of the walk without their comments."""
+    program = BLOCK.findall((ROOT / "docs" / "report.md").read_text(encoding="utf-8"))[0]
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").partition("## From a clone to a report")[2]
+    return program, [line.partition("#")[0].strip() for line in BLOCK.findall(text)[0].splitlines()]
+
+
+def walk(program: str, commands: list[str], online: bool) -> dict[str, float]:
+    """Do it once; seconds by command."""
+    seconds = {}
+    with tempfile.TemporaryDirectory() as made:
+        place = Path(made)
+        for command in commands:
+            if command.startswith("git clone"):
+                typed = f"git clone -q '{ROOT}' dualogic"
+            else:
+                typed = command
+                place = Path(made) / "dualogic"
+            if command.startswith("pip install") and not online:
+                packages = next(place.glob(".venv/lib/python*/site-packages"))
+                (packages / "borrowed.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+                typed = f"{command} --no-deps --no-build-isolation"
+            if "mine.py" in command:
+                (place / "mine.py").write_text(program)
+            active = ". .venv/bin/activate && " if (place / ".venv").exists() else ""
+            started = time.perf_counter()
+            subprocess.run(["bash", "-c", f"{active}{typed}"], cwd=place, check=True, capture_output=True)
+            seconds[command] = time.perf_counter() - started
+        assert (place / "report.html").exists()
+    return seconds
+
+
+def run() -> None:
+    """Walk, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--online", action="store_true", help="let pip download what is needed")
+    parser.add_argument("--repeat", type=int, default=1)
+    given = parser.parse_args()
+    walks = [walk(*read_walk(), given.online) for _ in range(given.repeat)]
+    for command in walks[0]:
+        print(f"{min(one[command] for one in walks):6.1f} s  {command}")
+    print(f"{min(sum(one.values()) for one in walks):6.1f} s  in all, with {sys.version.split()[0]}")
+
+
+if __name__ == "__main__":
+    run()
