@@ -173,7 +173,7 @@ class _Recording(TrainerCallback):
 
     def _close(self, state: Any) -> None:
         if self.recorder.steps:
-            evaluated = next((entry for entry in reversed(state.log_history) if "eval_loss" in entry), {})
+            evaluated: dict[str, Any] = next((entry for entry in reversed(state.log_history) if "eval_loss" in entry), {})
             of_the_machine = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second")
             names = [name for name in evaluated if name.startswith("eval_") and name not in of_the_machine]
             self.recorder.epoch(state.epoch, measures={name: evaluated[name] for name in names})
