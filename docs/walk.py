@@ -30,6 +30,13 @@ def read_walk() -> tuple[str, list[str]]:
     return program, [line.partition("#")[0].strip() for line in BLOCK.findall(text)[0].splitlines()]
 
 
+def borrow(packages: Path) -> None:
+    """Link all packages of this interpreter but dualogic's own into another environment."""
+    for there in (path for folder in site.getsitepackages() for path in Path(folder).iterdir()):
+        if not re.search("dualogic|distutils-precedence|^pip", there.name) and not (packages / there.name).exists():
+            (packages / there.name).symlink_to(there)
+
+
 def walk(program: str, commands: list[str], online: bool) -> dict[str, float]:
     """Do it once; seconds by command."""
     seconds = {}
@@ -42,8 +49,7 @@ def walk(program: str, commands: list[str], online: bool) -> dict[str, float]:
                 typed = command
                 place = Path(made) / "dualogic"
             if command.startswith("pip install") and not online:
-                packages = next(place.glob(".venv/lib/python*/site-packages"))
-                (packages / "borrowed.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+                borrow(next(place.glob(".venv/lib/python*/site-packages")))
                 typed = f"{command} --no-deps --no-build-isolation"
             if "mine.py" in command:
                 (place / "mine.py").write_text(program)
