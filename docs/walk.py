@@ -5,13 +5,14 @@ Call:
 
 Everything happens in a temporary folder. Without ``--online`` nothing is downloaded: the packages that dualogic needs are taken
 from the environment of this interpreter (which needs hatchling), so that the seconds of ``pip install`` are dualogic's alone.
-Prints the least seconds of each command.
+Prints the least seconds of each command, and those of a processor.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import resource
 import site
 import subprocess
 import sys
@@ -37,8 +38,8 @@ def borrow(packages: Path) -> None:
             (packages / there.name).symlink_to(there)
 
 
-def walk(program: str, commands: list[str], online: bool) -> dict[str, float]:
-    """Do it once; seconds by command."""
+def walk(program: str, commands: list[str], online: bool) -> dict[str, tuple[float, float]]:
+    """Do it once; seconds on the clock and of a processor, by command."""
     seconds = {}
     with tempfile.TemporaryDirectory() as made:
         place = Path(made)
@@ -54,11 +55,17 @@ def walk(program: str, commands: list[str], online: bool) -> dict[str, float]:
             if "mine.py" in command:
                 (place / "mine.py").write_text(program)
             active = ". .venv/bin/activate && " if (place / ".venv").exists() else ""
-            started = time.perf_counter()
+            started, used = time.perf_counter(), used_by_children()
             subprocess.run(["bash", "-c", f"{active}{typed}"], cwd=place, check=True, capture_output=True)
-            seconds[command] = time.perf_counter() - started
+            seconds[command] = time.perf_counter() - started, used_by_children() - used
         assert (place / "report.html").exists()
     return seconds
+
+
+def used_by_children() -> float:
+    """Seconds of processors, in all processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def run() -> None:
@@ -68,9 +75,12 @@ def run() -> None:
     parser.add_argument("--repeat", type=int, default=1)
     given = parser.parse_args()
     walks = [walk(*read_walk(), given.online) for _ in range(given.repeat)]
+    total = [0.0, 0.0]
     for command in walks[0]:
-        print(f"{min(one[command] for one in walks):6.1f} s  {command}")
-    print(f"{min(sum(one.values()) for one in walks):6.1f} s  in all, with {sys.version.split()[0]}")
+        clock, processor = (min(one[command][kind] for one in walks) for kind in (0, 1))
+        total = [total[0] + clock, total[1] + processor]
+        print(f"{clock:6.1f} s, {processor:5.1f} s of a processor  {command}")
+    print(f"{total[0]:6.1f} s, {total[1]:5.1f} s of a processor  in all, with Python {sys.version.split()[0]}")
 
 
 if __name__ == "__main__":
