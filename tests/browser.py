@@ -24,6 +24,37 @@ CHILD = (
 )
 KEYS = {"Tab": 9, " ": 32, "ArrowDown": 40, "ArrowUp": 38, "Enter": 13}
 
+CONTRAST = """
+(() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const parse = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const linear = (value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+  const behind = (one) => {
+    for (; one; one = one.parentElement) {
+      const colour = parse(getComputedStyle(one).backgroundColor);
+      if (colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  for (const one of document.querySelectorAll("h1, h2, h3, p, li, label, summary, th, td, figcaption, code, svg text, select")) {
+    if (!one.textContent.trim() || !one.getClientRects().length) continue;
+    const style = getComputedStyle(one);
+    const [a, b] = [light(parse(one instanceof SVGElement ? style.fill : style.color)), light(behind(one))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push([one.tagName, one.textContent.slice(0, 30), ratio]);
+  }
+  return poor;
+})()
+"""
+"""Texts that are hard to read on what is behind them: less than 4.5 to 1."""
+
 
 def find_browser():
     """The program; without one the test is skipped, or fails where one must be there."""

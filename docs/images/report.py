@@ -1,9 +1,9 @@
-"""Screenshots of ``dualogic report`` for docs/report.md, from real runs; needs MNIST, USPS and a Chromium.
+"""Screenshots of ``dualogic report`` for docs/report.md, from a training of one's own; needs scikit-learn and a Chromium.
 
 Call:
-    python docs/images/report.py [--data FOLDER] [--runs FOLDER]
+    python docs/images/report.py [--runs FOLDER]
 
-Trains ``digits`` without a rule, with DL2 and with the duals for 12 epochs each (about two minutes on one core), and writes
+Runs ``examples/recorded.py`` (three networks for 40 epochs each, under half a minute on one core), and writes
 ``report-desktop.png`` and ``report-phone.png`` beside this file.
 """
 
@@ -20,7 +20,8 @@ from PIL import Image
 
 from dualogic.cli import main
 
-SIZES = {"desktop": (1280, 2600), "phone": (390, 2340)}
+EXAMPLE = Path(__file__).parents[2] / "examples" / "recorded.py"
+SIZES = {"desktop": (1280, 2650), "phone": (390, 2340)}
 COLOURS = 128  # enough for this page, in a third of the bytes
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
@@ -39,28 +40,13 @@ def take(page: Path, out: Path, width: int, height: int) -> None:
 def run() -> None:
     """Train, report, and take the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="folder of the data sets; by default where dualogic data get puts them")
     parser.add_argument("--runs", type=Path, help="folder of the runs; a temporary one by default")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
-        runs = given.runs or Path(made)
-        data = ["--data", given.data] if given.data else []
-        words = [
-            "run",
-            "digits",
-            "--method",
-            "none",
-            "dl2",
-            "dual",
-            "--epochs",
-            "12",
-            "--accelerator",
-            "cpu",
-            "--runs",
-            str(runs),
-        ]
+        runs = given.runs or Path(made) / "runs"
         page = Path(made) / "report.html"
-        if main([*words, *data]) or main(["report", str(runs / "digits"), "--out", str(page)]):
+        subprocess.run([sys.executable, str(EXAMPLE), "--runs", str(runs)], check=True)
+        if main(["report", str(runs), "--out", str(page)]):
             sys.exit(1)
         for name, (width, height) in SIZES.items():
             take(page, Path(__file__).with_name(f"report-{name}.png"), width, height)

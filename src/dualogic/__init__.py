@@ -23,6 +23,7 @@ from dualogic.formula.symbol import categorical, mask, var
 from dualogic.formula.term import constant
 from dualogic.lint import Finding, lint
 from dualogic.loss import LogicLoss
+from dualogic.report.recorder import Recorder
 from dualogic.text.parsing import parse
 from dualogic.text.rule_set import RuleSet, load_rules, parse_rules
 
@@ -44,6 +45,7 @@ __all__ = [
     "Monitor",
     "Not",
     "Or",
+    "Recorder",
     "RuleSet",
     "ShortcutReport",
     "ShortcutWarning",

@@ -11,6 +11,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import dualogic as dl
+from dualogic.report import read_runs
 from integrations.examples import assert_equal, load, run, tensors_of
 
 pytestmark = [
@@ -92,6 +93,40 @@ def test_satisfaction_costs_and_events_are_written(example, tmp_path):
     found = EventAccumulator(str(tmp_path)).Reload()
     assert set(found.Tags()["scalars"]) == {"rules/satisfied/rule", "rules/delta/rule"}
     assert found.Tags()["histograms"] == ["weights/rule/operand_0", "weights/rule/operand_1"]
+
+
+def test_a_folder_is_recorded_for_the_report(example, tmp_path):
+    model = make(example)
+    callback = example.LogicCallback(record=tmp_path / "run")
+    trainer = example.make_trainer(max_epochs=2, callbacks=[callback])
+    trainer.fit(model, *example.loaders())
+    (record,) = read_runs([tmp_path / "run"])
+    assert [row["epoch"] for row in record.history] == [1, 2]
+    assert all({"total_loss", "rule_loss", "delta/rule"} <= row.keys() for row in record.history)
+    images, labels = example.data()[1].tensors
+    model.eval()
+    with torch.no_grad():
+        tensors = {"f": model.net(images[labels == 6]), "g": model.net(images[labels == 6].flip(-1, -2))}
+    assert record.report.samples == int((labels == 6).sum())
+    assert record.report.satisfied == pytest.approx(example.rule.satisfied(**tensors).float().mean().item())
+    assert record.diagnosis["history"][-1]["pool"]["rule"]["all"]["parts"]["rule"]["weights"]
+    assert record.result is not None
+    (recorder,) = callback.recorders.values()
+    assert recorder.diagnose(pictures=images[labels == 6], **tensors).samples == len(tensors["f"])
+    assert read_runs([tmp_path / "run"])[0].kept["pictures"]
+
+
+def test_a_training_that_fails_has_not_ended(example, tmp_path):
+    def fail(batch, number):
+        raise RuntimeError("stop")
+
+    model = make(example)
+    model.training_step = fail
+    callback = example.LogicCallback(record=tmp_path / "run")
+    with pytest.raises(RuntimeError, match="stop"):
+        example.make_trainer(max_epochs=1, callbacks=[callback]).fit(model, *example.loaders())
+    assert read_runs([tmp_path / "run"])[0].result is None
+    assert not callback.recorders["logic"].is_open
 
 
 @pytest.fixture(scope="module")

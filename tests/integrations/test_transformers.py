@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import dualogic as dl
+from dualogic.report import read_runs
 from integrations.examples import assert_equal, load, run, tensors_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:transformers")
@@ -124,6 +125,28 @@ def test_satisfaction_is_reported_and_the_model_sees_its_own_inputs_only(example
     assert found["eval_satisfied_rule"] == pytest.approx(holds.float().mean().item())
     unlabelled = dl.data.WithIndex([{name: item[name] for name in ("input_ids", "negated")} for item in example.sentences()])
     assert trainer.predict(unlabelled).predictions.shape == (96, 2)
+
+
+def test_a_folder_is_recorded_for_the_report(example, tmp_path, monkeypatch):
+    make = example.LogicTrainer
+    monkeypatch.setattr(example, "LogicTrainer", lambda **options: make(record=tmp_path / "run", **options))
+    trainer = example.make(tmp_path / "out", eval_strategy="epoch")
+    trainer.train()
+    (record,) = read_runs([tmp_path / "run"])
+    assert [row["epoch"] for row in record.history] == [1, 2]
+    logged = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
+    for row, entry, point in zip(record.history, logged, record.diagnosis["history"]):
+        assert row["measure/eval_loss"] == entry["eval_loss"]
+        assert point["validation"]["rule"]["all"]["satisfied"] == pytest.approx(entry["eval_satisfied_rule"], abs=1e-3)
+        assert {"task_loss", "rule_loss", "delta/rule"} <= row.keys()
+    assert record.result is not None
+    trainer.evaluate()  # is no part of the training
+    assert len(read_runs([tmp_path / "run"])[0].history) == 2
+    trainer.train_dataset = example.sentences()
+    with pytest.raises(IndexError):
+        trainer.train()
+    assert read_runs([tmp_path / "run"])[0].result is None
+    assert not trainer.recorder.is_open
 
 
 def test_a_data_set_without_indices_is_told_how_to_get_them(example, tmp_path):

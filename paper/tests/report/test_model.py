@@ -7,9 +7,9 @@ import pytest
 
 from dualogic.cli import main
 from dualogic.errors import DataError, OptionError
-from dualogic_paper.report import make_model, read_runs
-from dualogic_paper.report.page import to_safe_json
-from dualogic_paper.report.reading import find_baseline
+from dualogic.report import make_model, read_runs
+from dualogic.report.page import to_safe_json
+from dualogic.report.reading import find_baseline
 from tables.fabricate import make_result, write_runs
 
 NEVER_NINE = "never predicting 9 on rotated images of class 6"
@@ -47,7 +47,7 @@ class TestTrainedRuns:
         model = model_of(copy)
         assert (NEVER_NINE in model["verdict"]) == shortcut
         assert (model["tone"] == "shortcut") == shortcut
-        assert "no run of the method none" in model["runs"][0]["missing"][0]
+        assert "a run without the rule on the same samples" in model["runs"][0]["missing"][0]
 
     def test_a_baseline_on_other_samples_is_not_taken(self, runs, tmp_path):
         copy = shutil.copytree(runs, tmp_path / "digits")
@@ -61,8 +61,8 @@ class TestTrainedRuns:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda kept: kept["validation"].pop("words"), "is not what dualogic run writes"),
-            (lambda kept: kept.pop("history"), "is not what dualogic run writes"),
+            (lambda kept: kept["validation"].pop("words"), "is not what a run writes"),
+            (lambda kept: kept.pop("history"), "is not what a run writes"),
             (lambda kept: kept["pool"].update(report={}), r"not what ShortcutReport\.to_dict\(\) gives"),
         ],
     )

@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from dualogic_paper.report import make_model, make_page, make_report, read_runs
+from browser import CONTRAST
+from dualogic.report import make_model, make_page, make_report, read_runs
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +107,7 @@ def test_class_branch_and_samples_are_chosen_by_keyboard(page):
     texts.add(shown(page, "training"))
     focus_by_tab(page, "where")
     page.press("ArrowDown")
-    assert "training pool" in page.ask("document.getElementById('status').textContent")
+    assert "training samples" in page.ask("document.getElementById('status').textContent")
     texts.add(shown(page, "training"))
     assert len(texts) == 4
 
@@ -148,37 +149,6 @@ def test_no_width_scrolls_sideways(browser, file, width, scheme):
     assert page.troubles() == []
 
 
-CONTRAST = """
-(() => {
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const parse = (colour) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const linear = (value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
-  const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
-  const behind = (one) => {
-    for (; one; one = one.parentElement) {
-      const colour = parse(getComputedStyle(one).backgroundColor);
-      if (colour[3] > 0) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const poor = [];
-  for (const one of document.querySelectorAll("h1, h2, h3, p, li, label, summary, th, td, figcaption, code, svg text, select")) {
-    if (!one.textContent.trim() || !one.getClientRects().length) continue;
-    const style = getComputedStyle(one);
-    const [a, b] = [light(parse(one instanceof SVGElement ? style.fill : style.color)), light(behind(one))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) poor.push([one.tagName, one.textContent.slice(0, 30), ratio]);
-  }
-  return poor;
-})()
-"""
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_both_schemes(browser, file, scheme):
     page = browser.open(file, scheme=scheme)
@@ -212,7 +182,7 @@ def test_a_run_without_a_diagnosis_has_its_measures(browser, runs, tmp_path):
     made = tmp_path / "old.html"
     made.write_text(make_report([copy]), encoding="utf-8")
     page = browser.open(made)
-    assert "diagnosis.json: the run is older than reports" in page.ask("document.querySelector('.missing').textContent")
+    assert "the run kept nothing about how its rules are met" in page.ask("document.querySelector('.missing').textContent")
     assert page.ask("document.getElementById('where').value") == "pool"
     page.ask(
         "(() => { const group = document.getElementById('group'); group.value = 'sixes'; "

@@ -15,7 +15,7 @@ from attacks.damage import KINDS, KINDS_OF_JSON, damage, flip_a_bit
 from dualogic.cli import main
 from dualogic.errors import DataError, OptionError, StateError
 from dualogic.files import remove_leftovers, save_whole, write_whole
-from dualogic_paper.report import read_runs
+from dualogic.report import read_runs
 from dualogic_paper.runner import Config, Machine, Result, RunFolder, run_all, sweep, train
 from dualogic_paper.runner.folder import CHECKPOINT, CONFIG, METRICS, RESULT
 from dualogic_paper.runner.sweep import folder_of

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dualogic.diagnosis import ShortcutReport
+from dualogic.report import WORST, to_png
 from dualogic_paper.runner import Config, Machine, RunFolder, train
-from dualogic_paper.runner.diagnosis import WORST, diagnose_samples, fingerprint, to_png
+from dualogic_paper.runner.diagnosis import diagnose_samples, fingerprint
 from dualogic_paper.tasks import TASKS, Digits
 from dualogic_paper.tasks.task import MOST_SAMPLES, spread
 

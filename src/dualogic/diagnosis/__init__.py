@@ -12,6 +12,7 @@ from dualogic.diagnosis.alarm import Alarm
 from dualogic.diagnosis.comparison import Comparison
 from dualogic.diagnosis.events import Events
 from dualogic.diagnosis.monitor import Monitor
+from dualogic.diagnosis.overview import make_overview
 from dualogic.diagnosis.report import ConnectiveReport, RuleReport, ShortcutReport
 from dualogic.diagnosis.verdict import class_name, percent
 from dualogic.errors import SymbolError
@@ -29,6 +30,7 @@ __all__ = [
     "ShortcutReport",
     "class_name",
     "diagnose",
+    "make_overview",
     "percent",
     "verdict",
 ]

@@ -91,6 +91,18 @@ class Comparison:
             "kind": self.kind,
         }
 
+    def details(self, *names: str) -> str:
+        """Everything about some rules, or about all, as text; ``print(comparison)`` has one row for each of many rules."""
+        from dualogic.diagnosis.render import comparison_details, to_text
+
+        return to_text(comparison_details(self, names))
+
+    def to_frame(self) -> Any:
+        """One row for each rule, the worst first, as a ``pandas.DataFrame``; pandas must be installed."""
+        from dualogic.diagnosis.overview import to_frame
+
+        return to_frame(self)
+
     def to_markdown(self) -> str:
         """The comparison as Markdown tables."""
         from dualogic.diagnosis.render import comparison_blocks, to_markdown

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
+from dualogic.diagnosis.overview import MANY, check_names, make_overview
 from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport, ShortcutReport
-from dualogic.diagnosis.verdict import class_name, percent
+from dualogic.diagnosis.verdict import REMEDIES, class_name, percent
 
 if TYPE_CHECKING:
     from dualogic.diagnosis.comparison import Comparison
@@ -27,23 +28,35 @@ class Heading:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows of text under headers; the first column is text, the others are numbers."""
+    """Rows of text under headers; the first column is text, the others are numbers, or text from ``words`` on."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    words: int | None = None
+
+    def is_text(self, place: int) -> bool:
+        """Whether a column starts at its left edge."""
+        return not place or (self.words is not None and place >= self.words)
 
 
 Block = Union[Heading, str, Table]
 
 
 def report_blocks(report: ShortcutReport) -> list[Block]:
-    """Everything that is shown of a report."""
+    """What is shown of a report: all of a few rules, one row for each of many."""
     blocks: list[Block] = []
     if len(report.rules) > 1:
-        blocks.append(f"{report.verdict}.")
+        blocks.append(f"{_lead(report)}.")
         blocks.append(f"All rules hold on {percent(report.satisfied)} of the samples.")
+    return blocks + (_glance(report, "report") if len(report.rules) > MANY else report_details(report))
+
+
+def report_details(report: ShortcutReport, names: tuple[str, ...] = ()) -> list[Block]:
+    """Everything about some rules of a report, or about all."""
+    blocks: list[Block] = []
     advised: set[str] = set()
-    for name, rule in report.rules.items():
+    for name in check_names(report, names):
+        rule = report.rules[name]
         blocks.append(Heading(name, rule.text))
         blocks += _say(rule.findings, advised)
         blocks.append(_class_table(rule, report))
@@ -57,14 +70,21 @@ def report_blocks(report: ShortcutReport) -> list[Block]:
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
-    """Everything that is shown of a comparison."""
+    """What is shown of a comparison: all of a few rules, one row for each of many."""
     blocks: list[Block] = []
     if len(comparison.rules) > 1:
-        blocks.append(f"{comparison.verdict}.")
+        blocks.append(f"{_lead(comparison)}.")
         old, new = percent(comparison.before.satisfied), percent(comparison.after.satisfied)
         blocks.append(f"All rules hold on {new} of the samples, {old} before.")
+    return blocks + (_glance(comparison, "comparison") if len(comparison.rules) > MANY else comparison_details(comparison))
+
+
+def comparison_details(comparison: Comparison, names: tuple[str, ...] = ()) -> list[Block]:
+    """Everything about some rules of a comparison, or about all."""
+    blocks: list[Block] = []
     advised: set[str] = set()
-    for name, rule in comparison.rules.items():
+    for name in check_names(comparison, names):
+        rule = comparison.rules[name]
         blocks.append(Heading(name, rule.text))
         blocks += _say(rule.findings, advised)
         headers = _headers(rule.before, rule.after)
@@ -77,6 +97,28 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     return blocks
 
 
+def _lead(report: ShortcutReport | Comparison) -> str:
+    """The verdict; of many rules it names the one on top of the table, unless it is about all together."""
+    together = getattr(report, "findings", ())
+    if len(report.rules) <= MANY or (together and together[0].kind == report.kind):
+        return report.verdict
+    rows = make_overview(report)
+    alike = sum(row["kind"] == rows[0]["kind"] for row in rows)
+    return f"{rows[0]['rule']}: {rows[0]['verdict']} ({alike} of {len(rows)} rules: {rows[0]['kind']})"
+
+
+def _glance(report: ShortcutReport | Comparison, called: str) -> list[Block]:
+    """One row for each rule, the worst first; then what to try, and how to see more."""
+    rows = make_overview(report)
+    before = ("before",) if "before" in rows[0] else ()
+    headers = ("rule", *before, "holds", "vacuous", "verdict")
+    shown = tuple((row["rule"], *(percent(row[key]) for key in (*before, "holds", "vacuous")), row["kind"]) for row in rows)
+    blocks: list[Block] = [Table(headers, shown, words=len(headers) - 1)]
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    blocks += [f"{_sentence(kind)} To try: {REMEDIES[kind]}." for kind in kinds if kind in REMEDIES]
+    return [*blocks, f"All about one rule: print({called}.details({rows[0]['rule']!r})); about all: print({called}.details())."]
+
+
 def to_markdown(blocks: Sequence[Block]) -> str:
     """Markdown, with tables as GitHub reads them."""
     lines: list[str] = []
@@ -85,7 +127,7 @@ def to_markdown(blocks: Sequence[Block]) -> str:
             lines += [f"### {block.text}", "", f"`{block.code}`", ""]
         elif isinstance(block, Table):
             lines.append(_markdown_row(block.headers))
-            lines.append("|" + "---|" + "---:|" * (len(block.headers) - 1))
+            lines.append("|" + "".join("---|" if block.is_text(place) else "---:|" for place in range(len(block.headers))))
             lines += [*map(_markdown_row, block.rows), ""]
         else:
             lines += [block, ""]
@@ -102,7 +144,8 @@ def to_text(blocks: Sequence[Block]) -> str:
             widths = [max(map(len, column)) for column in zip(block.headers, *block.rows)]
             for row in (block.headers, *block.rows):
                 first, *rest = (
-                    cell.ljust(width) if not place else cell.rjust(width) for place, (cell, width) in enumerate(zip(row, widths))
+                    cell.ljust(width) if block.is_text(place) else cell.rjust(width)
+                    for place, (cell, width) in enumerate(zip(row, widths))
                 )
                 lines.append("  ".join(["  " + first, *rest]).rstrip())
             lines.append("")
@@ -124,7 +167,7 @@ def to_rich(blocks: Sequence[Block]) -> Any:
         elif isinstance(block, Table):
             table = RichTable(header_style="bold", pad_edge=False)
             for place, header in enumerate(block.headers):
-                table.add_column(Text(header), justify="right" if place else "left")
+                table.add_column(Text(header), justify="left" if block.is_text(place) else "right")
             for row in block.rows:
                 table.add_row(*map(Text, row))
             shown.append(table)

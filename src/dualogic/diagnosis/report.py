@@ -323,6 +323,28 @@ class ShortcutReport:
 
         return restore(values)
 
+    def details(self, *names: str) -> str:
+        """Everything about some rules, or about all, as text; ``print(report)`` has one row for each of many rules.
+
+        Args:
+            names: of rules.
+
+        Example:
+            >>> import dualogic as dl, torch
+            >>> report = dl.diagnose({f"r{k}": dl.var("x") <= k for k in range(9)}, x=torch.tensor([3.0, 3.0]))
+            >>> print(report.details("r2").splitlines()[0])
+            r2: x <= 2
+        """
+        from dualogic.diagnosis.render import report_details, to_text
+
+        return to_text(report_details(self, names))
+
+    def to_frame(self) -> Any:
+        """One row for each rule, the worst first, as a ``pandas.DataFrame``; pandas must be installed."""
+        from dualogic.diagnosis.overview import to_frame
+
+        return to_frame(self)
+
     def to_markdown(self) -> str:
         """The report as Markdown tables."""
         from dualogic.diagnosis.render import report_blocks, to_markdown

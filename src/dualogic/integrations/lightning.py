@@ -14,6 +14,7 @@ from dualogic.errors import MissingExtraError, StateError, how_to_install
 from dualogic.integrations.common import Count, check_processes
 from dualogic.loss import LogicLoss
 from dualogic.loss.beliefs import first_view
+from dualogic.report import Recorder
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -39,12 +40,24 @@ class LogicCallback(Callback):
         tol: for satisfaction; see :meth:`dualogic.Formula.satisfied`.
         lead: likewise.
         events: a folder for TensorBoard events: what is logged at each validation, and histograms of the weights. Off by default.
+        record: a folder for ``dualogic report``; see :class:`dualogic.Recorder`. With several losses, each has a folder in it.
+            After the training ``recorders`` has them, for their ``diagnose(...)`` with pictures or texts. Off by default.
     """
 
-    def __init__(self, prefix: str = "logic", *, tol: float = 0.0, lead: float = 0.0, events: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        prefix: str = "logic",
+        *,
+        tol: float = 0.0,
+        lead: float = 0.0,
+        events: str | Path | None = None,
+        record: str | Path | None = None,
+    ) -> None:
         self.prefix = prefix
         self.tol, self.lead = tol, lead
         self.events = events
+        self.record = record
+        self.recorders: dict[str, Recorder] = {}
         self._losses: dict[str, LogicLoss] = {}
         self._counts: dict[str, Count] = {}
         self._hooks = contextlib.ExitStack()
@@ -64,12 +77,24 @@ class LogicCallback(Callback):
         alone = len(found) == 1
         self._losses = {self.prefix if alone else f"{self.prefix}/{name}": logic for name, logic in found.items()}
 
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin to record."""
+        if self.record is None or not trainer.is_global_zero:
+            return
+        options: dict[str, Any] = {"tol": self.tol, "lead": self.lead, "epochs_done": trainer.current_epoch}
+        for prefix, logic in self._losses.items():
+            folder = Path(self.record) / prefix.removeprefix(self.prefix).strip("/").replace("/", "-")
+            self.recorders[prefix] = Recorder(folder, logic, title=type(pl_module).__name__, **options).open()
+
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Log what the latest batch cost; nothing waits for the device."""
         # A validation's loader draws before any hook of the validation is called.
         period = trainer.val_check_batch
         if trainer.fit_loop.epoch_loop.batch_progress.is_last_batch or (period and (batch_idx + 1) % period == 0):
             self._random = get_random_state()
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        for recorder in self.recorders.values():
+            recorder.step(**({"total_loss": loss} if isinstance(loss, Tensor) else {}))
         for prefix, logic in self._losses.items():
             for name, values in logic.statistics().items():
                 for key in ("cost", "delta"):
@@ -84,7 +109,8 @@ class LogicCallback(Callback):
         """Start counting."""
         self._counts = {prefix: Count(logic.rules, self.tol, self.lead) for prefix, logic in self._losses.items()}
         for prefix, logic in self._losses.items():
-            hook = logic.register_forward_hook(_counting(self._counts[prefix]), with_kwargs=True)
+            recorder = None if trainer.sanity_checking else self.recorders.get(prefix)
+            hook = logic.register_forward_hook(_counting(self._counts[prefix], recorder), with_kwargs=True)
             self._hooks.callback(hook.remove)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -107,9 +133,23 @@ class LogicCallback(Callback):
             set_random_state(self._random)
             self._random = None
 
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Record the epoch, with what the module has logged; its validation is over."""
+        own = tuple(f"{prefix}/" for prefix in self._losses)
+        measures = {name: value for name, value in trainer.callback_metrics.items() if not name.startswith(own)}
+        for recorder in self.recorders.values():
+            recorder.epoch(trainer.current_epoch + 1, measures=measures)
+
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Write the end."""
+        for recorder in self.recorders.values():
+            recorder.close()
+
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Leave no hook behind."""
         self._hooks.close()
+        for recorder in self.recorders.values():
+            recorder.close(failed=True)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Close the events."""
@@ -130,10 +170,13 @@ class LogicCallback(Callback):
             self._writer.write(trainer.global_step, {**scalars, **deltas}, logic if logic.listable else None)
 
 
-def _counting(count: Count) -> Any:
+def _counting(count: Count, recorder: Recorder | None) -> Any:
     def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         if not module.training:
             tensors = {name: value for name, value in kwargs.items() if name not in ("index", "where", "believe")}
-            count.update(first_view(tensors, kwargs.get("believe")), kwargs.get("where"))
+            tensors = first_view(tensors, kwargs.get("believe"))
+            count.update(tensors, kwargs.get("where"))
+            if recorder is not None:
+                recorder.held_out(where=kwargs.get("where"), **tensors)
 
     return hook

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,9 +15,10 @@ from dualogic.errors import MissingExtraError, SampleIndexError, how_to_install
 from dualogic.files import save_whole
 from dualogic.integrations.common import Count, check_processes, whole_state
 from dualogic.loss import LogicLoss
+from dualogic.report import Recorder
 
 try:
-    from transformers import Trainer
+    from transformers import Trainer, TrainerCallback
 except ImportError as error:
     raise MissingExtraError(f"dualogic.integrations.transformers needs transformers; {how_to_install('transformers')}") from error
 
@@ -41,6 +43,7 @@ class LogicTrainer(Trainer):
         columns: further entries of an item that ``tensors`` reads and the model does not take.
         tol: for satisfaction; see :meth:`dualogic.Formula.satisfied`.
         lead: likewise.
+        record: a folder for ``dualogic report``; see :class:`dualogic.Recorder`, which is then ``recorder``. Off by default.
         kwargs: those of ``Trainer``.
     """
 
@@ -52,6 +55,7 @@ class LogicTrainer(Trainer):
         columns: tuple[str, ...] = (),
         tol: float = 0.0,
         lead: float = 0.0,
+        record: str | Path | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -60,6 +64,10 @@ class LogicTrainer(Trainer):
         self.rule_tensors = tensors
         self.rule_columns = ("index", "where", *columns)
         self.satisfied = Count(logic.rules, tol, lead)
+        self.recorder: Recorder | None = None
+        if record is not None:
+            self.recorder = Recorder(record, logic, title=type(self.model).__name__, tol=tol, lead=lead)
+            self.add_callback(_Recording(self.recorder))
 
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()
@@ -85,11 +93,24 @@ class LogicTrainer(Trainer):
                     f"set, train_dataset=dl.data.WithIndex(dataset), and let the data collator keep 'index'"
                 )
             rule = self.logic(inputs.get("index"), where=where, **tensors)
+            if self.recorder is not None:
+                self.recorder.step(task_loss=loss)
             # Where the model's loss is already a share of the accumulated batch, that of the rules must be one too.
             loss = loss + (rule / self._accumulated() if self._is_scaled(num_items_in_batch) else rule)
         else:
             self.satisfied.update(tensors, where)
+            if self.recorder is not None:
+                self.recorder.held_out(where=where, **tensors)
         return (loss, outputs) if return_outputs else loss
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """As in ``Trainer``; a training that fails is recorded as one that has not ended."""
+        try:
+            return super().train(*args, **kwargs)
+        except BaseException:
+            if self.recorder is not None:
+                self.recorder.close(failed=True)
+            raise
 
     def _is_scaled(self, num_items_in_batch: Any) -> bool:
         told = getattr(self, "loss_is_scaled_for_ga", None)
@@ -127,3 +148,30 @@ class LogicTrainer(Trainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             self.logic.load_state_dict(torch.load(os.path.join(checkpoint, FILE), map_location="cpu", weights_only=True))
+
+
+class _Recording(TrainerCallback):
+    """Tells a recorder of epochs; an epoch's evaluation comes after its end, so it is closed when the next one begins."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Begin, after what was trained before."""
+        self.recorder.open(epochs_done=math.floor(state.epoch or 0.0))
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Close the epoch before."""
+        self._close(state)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Close the last epoch, and write the end."""
+        self._close(state)
+        self.recorder.close()
+
+    def _close(self, state: Any) -> None:
+        if self.recorder.steps:
+            evaluated: dict[str, Any] = next((entry for entry in reversed(state.log_history) if "eval_loss" in entry), {})
+            of_the_machine = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second")
+            names = [name for name in evaluated if name.startswith("eval_") and name not in of_the_machine]
+            self.recorder.epoch(state.epoch, measures={name: evaluated[name] for name in names})

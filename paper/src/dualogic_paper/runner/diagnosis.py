@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import struct
-import zlib
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dualogic import LogicLoss
-from dualogic.diagnosis import ConnectiveReport, Diagnosis, RuleReport, ShortcutReport
+from dualogic.diagnosis import Diagnosis, ShortcutReport
+from dualogic.report import POOL, VALIDATION, WORST, keep_part, summarize
 from dualogic_paper.tasks.task import Problem, Samples, spread
-
-VALIDATION, POOL = "validation", "pool"
-ALL = "all"
-WORST = 12
-"""Samples of the largest cost that are kept for each rule."""
 
 
 @torch.no_grad()
@@ -74,49 +67,7 @@ def diagnose_end(problem: Problem, network: nn.Module, logic: LogicLoss | None, 
     if diagnosed is None:
         return None
     report, samples = diagnosed
-    shown = sorted({sample.position for rule in report.rules.values() for sample in rule.worst})
-    return {
-        "report": report.to_dict(),
-        "samples": fingerprint(samples),
-        "words": dict(samples.words),
-        "pictures": {str(position): to_png(samples.picture(position)) for position in shown if samples.picture is not None},
-        "captions": {str(position): samples.caption(position) for position in shown if samples.caption is not None},
-    }
-
-
-def summarize(report: ShortcutReport) -> dict[str, Any]:
-    """The numbers of a report that its charts show: by rule, then by class (:data:`ALL` for all samples)."""
-    return {
-        name: {
-            ALL: _summarize_rule(rule),
-            **{str(label): _summarize_rule(part) for label, part in rule.classes.items()},
-        }
-        for name, rule in report.rules.items()
-    }
-
-
-def _summarize_rule(rule: RuleReport) -> dict[str, Any]:
-    return {
-        "samples": rule.samples,
-        "satisfied": _short(rule.satisfied),
-        "parts": {part.path: _summarize_part(part) for part in rule.connectives if part.operands},
-    }
-
-
-def _summarize_part(part: ConnectiveReport) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "holds": [_short(operand.holds) for operand in part.operands],
-        "alone": [_short(operand.alone) for operand in part.operands],
-        "together": _short(part.together),
-        "none": _short(part.none),
-    }
-    if any(operand.weight is not None for operand in part.operands):
-        found["weights"] = [_short(operand.weight) for operand in part.operands]
-    return found
-
-
-def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
+    return keep_part(report, fingerprint(samples), samples.words, samples.picture, samples.caption)
 
 
 def fingerprint(samples: Samples) -> str:
@@ -124,20 +75,3 @@ def fingerprint(samples: Samples) -> str:
     digest = hashlib.sha256(str((tuple(samples.inputs.shape), samples.tol, samples.lead)).encode())
     digest.update(samples.inputs.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def to_png(image: Tensor) -> str:
-    """Bytes ``(channels, height, width)`` of one (grey) or three (red, green, blue) channels as a PNG file in base64.
-
-    Example:
-        >>> to_png(torch.zeros(1, 2, 3, dtype=torch.uint8))[:12]
-        'iVBORw0KGgoA'
-    """
-    channels, height, width = image.shape
-    rows = image.permute(1, 2, 0).reshape(height, width * channels).cpu()
-    # Each line of pixels begins with the number of its filter: none.
-    content = torch.cat([torch.zeros(height, 1, dtype=torch.uint8), rows], dim=1).contiguous().numpy().tobytes()
-    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(content, 9)), (b"IEND", b""))
-    parts = (struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()

@@ -13,9 +13,6 @@ from typing import Any
 
 import torch
 
-MOST_POINTS = 60
-"""Points of a learning curve that a result keeps; the run folder has all."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Result:
@@ -58,20 +55,6 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON, with numbers to six digits."""
         return _round(dataclasses.asdict(self))  # type: ignore[no-any-return]
-
-
-def thin(history: list[dict[str, float]]) -> list[dict[str, float]]:
-    """At most :data:`MOST_POINTS` rows of a history, evenly spaced, the first and the last among them.
-
-    Example:
-        >>> rows = thin([{"epoch": epoch} for epoch in range(600)])
-        >>> len(rows), rows[0]["epoch"], rows[-1]["epoch"]
-        (60, 0, 599)
-    """
-    if len(history) <= MOST_POINTS:
-        return history
-    last = len(history) - 1
-    return [history[round(position * last / (MOST_POINTS - 1))] for position in range(MOST_POINTS)]
 
 
 def describe_machine(device: torch.device) -> dict[str, str]:

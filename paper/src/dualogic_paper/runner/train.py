@@ -18,12 +18,15 @@ from dualogic import LogicLoss
 from dualogic.cli import require
 from dualogic.diagnosis import Events
 from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
+from dualogic.report import POOL, VALIDATION, thin
+from dualogic_paper.runner.about import list_facts
 from dualogic_paper.runner.batches import Batches, count_steps, mix_seed
 from dualogic_paper.runner.config import Config, Machine
-from dualogic_paper.runner.diagnosis import POOL, VALIDATION, diagnose_end, diagnose_epoch
+from dualogic_paper.runner.diagnosis import diagnose_end, diagnose_epoch
 from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
-from dualogic_paper.runner.result import Result, describe_machine, find_commit, find_date, thin
+from dualogic_paper.runner.result import Result, describe_machine, find_commit, find_date
 from dualogic_paper.runner.step import CapturedStep, Step
+from dualogic_paper.runner.stored import FACTS
 from dualogic_paper.tasks.task import Problem, Task
 
 INSPECTIONS = 20
@@ -312,7 +315,8 @@ class Loop:
             self.folder.write_lines(METRICS, progress.history)
             if diagnosis.get(VALIDATION) is not None:
                 self.folder.write_text(DIAGNOSIS, json.dumps(diagnosis) + "\n")
-            self.folder.write_text(RESULT, json.dumps(result.as_dict(), indent=1) + "\n")
+            kept = {**result.as_dict(), FACTS: list_facts(self.config, result)}
+            self.folder.write_text(RESULT, json.dumps(kept, indent=1) + "\n")
             self.folder.forget(CHECKPOINT)
         return result
 

@@ -16,9 +16,10 @@ from typing import Any
 
 from dualogic.errors import DataError, MissingDataError, OptionError
 from dualogic.files import write_whole
+from dualogic.report import read_object
 from dualogic_paper.runner.config import complete
 from dualogic_paper.runner.folder import CONFIG, RESULT
-from dualogic_paper.runner.stored import check_result, read_config, read_object
+from dualogic_paper.runner.stored import check_result, read_config
 from dualogic_paper.tables.recorded import mark_former
 from dualogic_paper.tables.runs import Results, Run, make_label
 from dualogic_paper.tables.times import read_times

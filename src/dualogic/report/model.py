@@ -7,13 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dualogic.diagnosis import RuleReport, ShortcutReport, class_name
-from dualogic_paper.report.headline import SEVERITY, Headline, describe_untaught, explain, write_headline
-from dualogic_paper.report.reading import Record, find_baseline
-from dualogic_paper.runner.diagnosis import ALL, POOL, VALIDATION, summarize
-from dualogic_paper.tables.naming import describe_column
-from dualogic_paper.tables.runs import make_label
-from dualogic_paper.tasks import TASKS
+from dualogic.diagnosis import Comparison, RuleReport, ShortcutReport, class_name, make_overview
+from dualogic.report.findings import list_findings
+from dualogic.report.headline import SEVERITY, TONES, Headline, describe_untaught, explain, write_headline
+from dualogic.report.reading import Record, find_baseline
+from dualogic.report.summary import ALL, POOL, summarize
 
 RECORDED = "recorded measures"
 """Stands for the rule where a run kept what its task measured on the pool, and no diagnosis."""
@@ -29,18 +27,18 @@ def make_model(records: Sequence[Record]) -> dict[str, Any]:
     Returns:
         ``title``, ``task``, ``verdict``, ``tone``, ``rules``, ``groups``, ``group`` (shown first) and ``runs``.
     """
-    task = TASKS.get(records[0].task)
     names = _name_runs(records)
     baselines = [find_baseline(record, records) for record in records]
-    headlines = [_judge(record, baseline) for record, baseline in zip(records, baselines)]
+    comparisons = [_compare(record, baseline) for record, baseline in zip(records, baselines)]
+    headlines = [_judge(record, comparison) for record, comparison in zip(records, comparisons)]
     shown = [
-        _show_run(record, name, headline, baseline)
-        for record, name, headline, baseline in zip(records, names, headlines, baselines)
+        _show_run(record, name, headline, baseline, comparison)
+        for record, name, headline, baseline, comparison in zip(records, names, headlines, baselines, comparisons)
     ]
     rules, groups = _list_rules(records), _list_groups(records)
     worst = min(headlines, key=lambda headline: SEVERITY.index(headline.tone))
     return {
-        "title": task.title if task is not None else records[0].task,
+        "title": records[0].about.get("title", records[0].task),
         "task": records[0].task,
         **_lead(names, headlines),
         "rules": rules,
@@ -72,16 +70,17 @@ def _lead(names: Sequence[str], headlines: Sequence[Headline]) -> dict[str, str]
     return {"tone": headline.tone, "verdict": f"{len(alike)} of {len(names)} runs {what}{which}: in {names[worst]}, {sentence}"}
 
 
-def _judge(record: Record, baseline: Record | None) -> Headline:
-    report = record.report()
-    if report is None:
+def _compare(record: Record, baseline: Record | None) -> Comparison | None:
+    after, before = record.report, None if baseline is None else baseline.report
+    return None if after is None or before is None or not _comparable(before, after) else after.compare(before)
+
+
+def _judge(record: Record, comparison: Comparison | None) -> Headline:
+    if record.report is None:
         return Headline("no verdict", "", "This run kept no diagnosis, so there is no verdict.")
     if not record.taught:
-        return describe_untaught(report)
-    before = None if baseline is None else baseline.report()
-    comparison = None if before is None or not _comparable(before, report) else report.compare(before)
-    words = (record.diagnosis or {})[VALIDATION]["words"]
-    return write_headline(report, comparison, words)
+        return describe_untaught(record.report)
+    return write_headline(record.report, comparison, record.kept["words"])
 
 
 def _comparable(before: ShortcutReport, after: ShortcutReport) -> bool:
@@ -89,21 +88,27 @@ def _comparable(before: ShortcutReport, after: ShortcutReport) -> bool:
 
 
 def _name_runs(records: Sequence[Record]) -> list[str]:
-    """Short names that tell the runs apart: label and seed, with a number where that is not enough."""
+    """Short names that tell the runs apart: as they are named, or label and seed; with a number where that is not enough."""
     names: list[str] = []
     for record in records:
-        label = make_label(record.config) if record.task in TASKS else record.method
-        plain = record.method if [other.method for other in records].count(record.method) == 1 else label
-        name = f"{plain}, seed {record.seed}"
+        plain = record.method if [other.method for other in records].count(record.method) == 1 else _label(record)
+        name = record.about.get("name") or f"{plain}, seed {record.seed}"
         repeat = sum(other == name or other.startswith(f"{name} (") for other in names)
         names.append(f"{name} ({repeat + 1})" if repeat else name)
     return names
 
 
+def _label(record: Record) -> str:
+    options = ", ".join(f"{key}={value}" for key, value in record.config["options"].items())
+    return str(record.about.get("label") or (f"{record.method}[{options}]" if options else record.method))
+
+
 # ---------------------------------------------------------------------- runs
 
 
-def _show_run(record: Record, name: str, headline: Headline, baseline: Record | None) -> dict[str, Any]:
+def _show_run(
+    record: Record, name: str, headline: Headline, baseline: Record | None, comparison: Comparison | None
+) -> dict[str, Any]:
     shown: dict[str, Any] = clean(
         {
             "name": name,
@@ -111,16 +116,32 @@ def _show_run(record: Record, name: str, headline: Headline, baseline: Record | 
             "kind": headline.kind,
             "sentence": headline.sentence,
             "details": list(headline.details),
-            "against": None if baseline is None else f"the run without a rule, {_place(baseline)}",
+            "against": None if baseline is None else f"the run without a rule, {baseline.about.get('name') or _place(baseline)}",
             "facts": _list_facts(record),
             "missing": [*record.missing, *_missing_baseline(record, baseline)],
             "curves": _find_curves(record),
             "steps": [*(record.diagnosis or {}).get("history", []), *_recorded_steps(record)],
-            "final": {part: summarize(report) for part in (VALIDATION, POOL) if (report := record.report(part)) is not None},
+            "findings": list_findings((record.diagnosis or {}).get("history", [])),
+            "final": {part: summarize(report) for part, report in record.reports.items()},
+            "overview": _glance(record, comparison),
             "failures": _list_failures(record),
         }
     )
     return shown
+
+
+def _glance(record: Record, comparison: Comparison | None) -> dict[str, Any]:
+    """One row for each rule, the worst first: how often it holds, how often vacuously, and the verdict."""
+    if record.report is None:
+        return {}
+    rows = make_overview(record.report if comparison is None or not record.taught else comparison)
+    return {
+        row["rule"]: {
+            **{key: row[key] for key in ("holds", "vacuous", "kind")},
+            "tone": TONES.get(row["kind"], "unclear") if record.taught else "no rule",
+        }
+        for row in rows
+    }
 
 
 def _place(record: Record) -> str:
@@ -131,41 +152,35 @@ def _missing_baseline(record: Record, baseline: Record | None) -> list[str]:
     if not record.taught or record.diagnosis is None or baseline is not None:
         return []
     return [
-        f"no run of the method none on the same samples stands beside it ({record.path.parent.parent.name}/none/{record.seed}), "
-        f"so the verdict cannot say what the network did without the rule"
+        "a run without the rule on the same samples, among these or beside this one; so the verdict cannot say what the network "
+        "did without the rule"
     ]
 
 
 def _list_facts(record: Record) -> list[list[str]]:
-    """Label and value of what a reader wants to know about a run."""
+    """Label and value of what a reader wants to know about a run: what it wrote, or what can be read from its numbers."""
     result = record.result or {}
-    options = record.config.get("options") or {}
-    facts = [["method", result.get("method") or record.method], ["seed", str(record.seed)]]
-    if options:
-        facts.append(["options", ", ".join(f"{key}={value}" for key, value in options.items())])
-    facts.append(["epochs", str(record.config["task"].get("epochs", "-"))])
-    if result:
-        facts += [["chosen epoch", str(result["chosen_epoch"])], ["training", f"{result['seconds']:.0f} s"]]
-    columns = TASKS[record.task].columns if record.task in TASKS else ()
-    for column in columns:
-        value = (result.get("test") or {}).get(column.key)
-        if value is not None:
-            facts.append([f"test {describe_column(column, columns)}", f"{value:.{column.decimals}f}"])
-    if result:
-        facts.append(["commit", str(result["commit"])])
+    facts = list(result.get("facts") or [])
+    if not facts:
+        options = record.config["options"]
+        facts = [["method", result.get("method") or record.method]]
+        facts += [["options", ", ".join(f"{key}={value}" for key, value in options.items())]] if options else []
+        facts += [[name, str(value)] for name, value in record.config["task"].items() if name == "epochs"]
+        facts += [["training", f"{result['seconds']:.0f} s"]] if result else []
+        facts += [[f"test {name}", f"{value:.4g}"] for name, value in (result.get("test") or {}).items()]
     if result.get("failure"):
         facts.append(["stopped early", str(result["failure"])])
-    facts.append(["folder", _place(record)])
-    return facts
+    return [*facts, ["seed", str(record.seed)], ["folder", _place(record)]]
 
 
 def _find_curves(record: Record) -> dict[str, list[list[Any]]]:
-    """Points (epoch, value) of both losses and each delta."""
-    keys = dict.fromkeys(key for row in record.history for key in row if key.endswith("_loss") or key.startswith("delta/"))
+    """Points (epoch, value) of losses, each delta, and what else was measured for the page."""
+    wanted = ("delta/", "measure/")
+    keys = dict.fromkeys(key for row in record.history for key in row if key.endswith("_loss") or key.startswith(wanted))
     curves = {key: [[row["epoch"], row[key]] for row in record.history if key in row] for key in keys}
     # What there is not stands still: the loss of no rule at 0, and the delta of a method without one at 1.
-    still = {key: 1 if key.startswith("delta/") else 0 for key in keys}
-    return {key: points for key, points in curves.items() if any(value != still[key] for _, value in points)}
+    still = {key: 1 if key.startswith("delta/") else 0 for key in keys if not key.startswith("measure/")}
+    return {key: points for key, points in curves.items() if any(value != still.get(key) for _, value in points)}
 
 
 def _recorded_steps(record: Record) -> list[dict[str, Any]]:
@@ -194,11 +209,10 @@ def _as_part(branches: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
-    """By rule, the validation samples that break it, the largest cost first."""
-    report = record.report()
-    if report is None or record.diagnosis is None:
+    """By rule, the samples that break it, the largest cost first."""
+    if record.report is None:
         return {}
-    found = record.diagnosis[VALIDATION]
+    found = record.kept
     return {
         name: [
             {
@@ -211,7 +225,7 @@ def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
             for sample in rule.worst
             if not sample.satisfied
         ]
-        for name, rule in report.rules.items()
+        for name, rule in record.report.rules.items()
     }
 
 
@@ -222,10 +236,8 @@ def _list_rules(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Rules with their connectives and the branches of each."""
     rules: dict[str, dict[str, Any]] = {}
     for record in records:
-        report = record.report()
-        for name, rule in ({} if report is None else report.rules).items():
-            words = (record.diagnosis or {})[VALIDATION]["words"]
-            rules.setdefault(name, {"name": name, "text": rule.text, "parts": _list_parts(rule, words)})
+        for name, rule in ({} if record.report is None else record.report.rules).items():
+            rules.setdefault(name, {"name": name, "text": rule.text, "parts": _list_parts(rule, record.kept["words"])})
     branches = dict.fromkeys(
         match["branch"]
         for record in records
@@ -264,7 +276,7 @@ def _list_groups(records: Sequence[Record]) -> list[dict[str, str]]:
     groups = {ALL: "all samples"}
     labels: dict[int, str] = {}
     for record in records:
-        for report in filter(None, (record.report(VALIDATION), record.report(POOL))):
+        for report in record.reports.values():
             labels |= {label: class_name(label, report.class_names) for rule in report.rules.values() for label in rule.classes}
     groups |= {str(label): labels[label] for label in sorted(labels)}
     for record in records:

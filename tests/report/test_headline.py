@@ -5,7 +5,7 @@ import torch
 
 import dualogic as dl
 from dualogic.diagnosis import verdict
-from dualogic_paper.report.headline import SEVERITY, TONES, describe_untaught, write_headline
+from dualogic.report.headline import SEVERITY, TONES, describe_untaught, write_headline
 
 f, g, x = dl.categorical("f", 3), dl.categorical("g", 3), dl.var("x")
 RULE = (g == 2) >> (f == 1)

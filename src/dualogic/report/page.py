@@ -19,7 +19,7 @@ def make_page(model: Mapping[str, Any]) -> str:
     refuses anything else.
 
     Args:
-        model: see :func:`dualogic_paper.report.model.make_model`.
+        model: see :func:`dualogic.report.model.make_model`.
 
     Example:
         >>> model = {"title": "<b>", "task": "x", "tone": "unclear", "verdict": "a < b", "rules": [], "groups": [], "runs": []}
@@ -34,6 +34,7 @@ def make_page(model: Mapping[str, Any]) -> str:
         "policy": html.escape(policy),
         "title": html.escape(model["title"]),
         "task": html.escape(model["task"]),
+        "kicker": html.escape("dualogic report" + (f" · {model['task']}" if model["task"] != model["title"] else "")),
         "tone": html.escape(_class(model["tone"])),
         "verdict": _prose(model["verdict"]),
         "runs": runs,

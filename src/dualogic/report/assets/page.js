@@ -69,25 +69,28 @@ function drawTraining(host, state) {
   const legend = makeLegend(state.runs.map((run) => [runSwatch(run.number), run.name]));
   const found = [legend];
   const small = state.groups.length > 1;
-  const place = state.where === "pool" ? "training pool" : "validation samples";
+  const place = state.where === "pool" ? "training samples" : "validation samples";
   const add = (heading, figures) => {
     found.push(make("h3", { class: "branch" }, ...heading), make("div", { class: small ? "charts small" : "charts" }, ...figures));
   };
-  const whole = drawCurves(host, state, `Rule satisfied (${place})`, state.where, (one) => one.satisfied);
-  if (control.branch.value === ALL && state.rule.text && whole.some((figure) => figure.querySelector("svg"))) {
-    add(["The whole rule ", make("code", null, state.rule.text), small ? `: satisfied, ${place}` : ""], whole);
+  const met = drawCurves(host, state, `Rule satisfied (${place})`, state.where, (one) => one.satisfied);
+  if (control.branch.value === ALL && state.rule.text && met.some((figure) => figure.querySelector("svg"))) {
+    add(["The whole rule ", make("code", null, state.rule.text), small ? `: satisfied, ${place}` : ""], met);
   }
   const branches = state.part ? state.part.branches.map((text, position) => [text, position]) : [];
   for (const [text, position] of branches.filter((one) => control.branch.value === ALL || control.branch.value === String(one[1]))) {
     const at = (key) => (one) => { const part = one.parts[state.part.path]; return part && part[key] ? part[key][position] : null; };
     const holds = drawCurves(host, state, `Holds (${place})`, state.where, at("holds"));
-    const weights = drawCurves(host, state, "Dual weight (training pool)", "pool", at("weights"));
+    // Without labels of the training samples there are weights of all of them together.
+    const divided = state.groups.some((group) => state.runs.some((run) => curveOf(run, "pool", state.rule.name, group.key, at("weights")).length));
+    const whole = { ...state, groups: data.groups.filter((group) => group.key === ALL) };
+    const weights = drawCurves(host, divided ? state : whole, "Dual weight (training samples)", "pool", at("weights"));
     const meaning = state.part.meanings[position] ? ` (${state.part.meanings[position]})` : "";
     const name = (more) => ["Branch ", make("code", null, text), meaning + more];
     if (!small) add(name(""), [...holds, ...weights]);
     else {
       add(name(`: holds, ${place}`), holds);
-      if (weights.length) add(name(": dual weight, training pool"), weights);
+      if (weights.length) add(name(": dual weight, training samples"), weights);
     }
   }
   return found;
@@ -111,7 +114,7 @@ function drawFinal(host, state) {
   const shown = figures.filter((one) => one.rows.length || state.groups.length === 1);
   const small = shown.length > 1;
   const width = small ? chartSize(host, true).width : host.clientWidth || 320;
-  const place = state.where === "pool" ? "training pool, last weights" : "validation samples, chosen weights";
+  const place = state.where === "pool" ? "training samples" : "validation samples";
   const units = state.units === "samples" ? "" : ` Shares are of the ${state.units} of the quantifiers around this connective.`;
   return [make("p", { class: "note" }, `On the ${place}.${units}`),
     makeLegend(segments.map((one) => [shareSwatch(one.style), one.name])),
@@ -119,12 +122,12 @@ function drawFinal(host, state) {
 }
 
 function drawLosses(host, state) {
-  const names = { task_loss: "Loss of the task", rule_loss: "Loss of the rule" };
+  const names = { task_loss: "Loss of the task", rule_loss: "Loss of the rule", total_loss: "Loss in all" };
   const keys = [...new Set(state.runs.flatMap((run) => Object.keys(run.curves)))];
   if (!keys.length) return [make("p", { class: "note" }, "No losses were recorded.")];
   const size = chartSize(host, false);
   const charts = keys.map((key) => lineChart({
-    title: names[key] || key.replace("delta/", "Delta of "), shares: false, ...size,
+    title: names[key] || key.replace("delta/", "Delta of ").replace("measure/", "").replaceAll("_", " "), shares: false, ...size,
     series: state.runs.filter((run) => run.curves[key]).map((run) => ({ run: run.number, name: run.name, points: run.curves[key] })),
   }));
   return [makeLegend(state.runs.map((run) => [runSwatch(run.number), run.name])), make("div", { class: "charts" }, ...charts)];
@@ -138,7 +141,7 @@ function drawFailures(host, state) {
     const samples = all && all.filter((sample) => wanted === null || sample.label === wanted);
     const box = make("section", { "aria-label": `Samples that break the rule: ${run.name}` }, make("h3", null, run.name));
     if (!samples) box.append(make("p", { class: "note" }, "This run kept no samples."));
-    else if (!samples.length) box.append(make("p", { class: "note" }, `None${wanted === null ? "" : ` of ${groups.get(wanted)}`} among the validation samples of the largest cost.`));
+    else if (!samples.length) box.append(make("p", { class: "note" }, `None${wanted === null ? "" : ` of ${groups.get(wanted)}`} among the samples of the largest cost.`));
     else box.append(make("div", { class: "samples" }, ...samples.map((sample) => drawSample(sample, groups))));
     return box;
   });
@@ -153,6 +156,38 @@ function drawSample(sample, groups) {
   return make("figure", null, image, make("figcaption", null, `Sample ${sample.sample}: ${text}`));
 }
 
+// One row for each rule; the name chooses the rule that the charts below show.
+function drawGlance(host, state) {
+  const runs = state.runs.filter((run) => Object.keys(run.overview).length);
+  const rank = new Map();
+  runs.forEach((run) => Object.keys(run.overview).forEach((name, place) => rank.set(name, Math.min(place, rank.has(name) ? rank.get(name) : place))));
+  const rules = data.rules.filter((rule) => rank.has(rule.name)).sort((one, other) => rank.get(one.name) - rank.get(other.name));
+  const cells = (run, name) => {
+    const row = run.overview[name];
+    return row ? [asPercent(row.holds), asPercent(row.vacuous), make("span", { class: `tone-${row.tone.replace(" ", "-")}` }, make("span", { class: "tone" }, row.kind))] : ["-", "-", "-"];
+  };
+  const choose = (rule) => {
+    const button = make("button", { type: "button", title: rule.text, "aria-pressed": String(rule.name === control.rule.value) }, rule.name);
+    button.addEventListener("click", () => {
+      control.rule.value = rule.name;
+      control.rule.dispatchEvent(new Event("change", { bubbles: true }));
+      [...document.querySelectorAll("#glance button")].find((one) => one.textContent === rule.name).focus();
+    });
+    return button;
+  };
+  const several = runs.length > 1;
+  const head = runs.flatMap((run) => ["holds", "vacuous", "verdict"].map((key) => (several ? `${run.name}: ${key}` : key)));
+  const rows = rules.map((rule) => [choose(rule), ...runs.flatMap((run) => cells(run, rule.name))]);
+  return [makeTable("Choose a rule to see its branches and samples below", ["rule", ...head], rows)];
+}
+
+function drawFindings(host, state) {
+  const runs = state.runs.filter((run) => run.findings.length);
+  const span = ([first, last]) => (first === last ? asNumber(first) : `${asNumber(first)} to ${asNumber(last)}`);
+  const spans = (all) => all.slice(0, 6).map(span).join(", ") + (all.length > 6 ? `, ... to ${asNumber(all[all.length - 1][1])}` : "");
+  return runs.map((run) => makeTable(run.name, ["rule", "what was found", "epochs"], run.findings.map((one) => [one.rule, one.kind, spans(one.epochs)])));
+}
+
 function drawFacts(host, state) {
   const labels = [...new Set(state.runs.flatMap((run) => run.facts.map(([label]) => label)))];
   const facts = state.runs.map((run) => new Map(run.facts));
@@ -162,10 +197,12 @@ function drawFacts(host, state) {
 
 function render() {
   const state = chosen();
-  const parts = { final: drawFinal, training: drawTraining, losses: drawLosses, failures: drawFailures, facts: drawFacts };
+  const parts = { glance: drawGlance, final: drawFinal, training: drawTraining, findings: drawFindings, losses: drawLosses, failures: drawFailures, facts: drawFacts };
+  const empty = { glance: data.rules.length < 2 || !data.runs.some((run) => Object.keys(run.overview).length), findings: !data.runs.some((run) => run.findings.length) };
   for (const [name, show] of Object.entries(parts)) {
     const section = document.getElementById(name);
-    section.hidden = false;
+    section.hidden = Boolean(empty[name]);
+    if (section.hidden) continue;
     const body = section.querySelector(".body");
     const none = [make("p", { class: "note" }, "No run is chosen.")];
     body.replaceChildren(...(state.runs.length ? show(body, state) : none));
@@ -174,7 +211,7 @@ function render() {
   const group = control.each.checked ? "every class apart" : (state.groups[0] || { name: "" }).name;
   const rule = state.rule ? `${state.rule.name} (${state.rule.text})` : "no rule";
   document.getElementById("status").textContent = `Shown: ${state.runs.length} of ${data.runs.length} runs, ${rule}, ${branch}, ${group}, `
-    + `${control.where.value === "pool" ? "training pool" : "validation samples"}.`;
+    + `${control.where.value === "pool" ? "training samples" : "validation samples"}.`;
 }
 
 function start() {

@@ -1,0 +1,221 @@
+"""What run folders hold, whole or not."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dualogic.diagnosis import ShortcutReport
+from dualogic.errors import DataError, OptionError
+from dualogic.report.stored import (
+    CONFIG,
+    DIAGNOSIS,
+    METRICS,
+    RESULT,
+    are_pairs,
+    check_config,
+    check_ended,
+    is_number,
+    read_object,
+    read_rows,
+)
+from dualogic.report.summary import POOL, VALIDATION
+
+NO_RULE = "none"
+"""The method of a run without a rule, with which others are compared."""
+UNTAUGHT = (NO_RULE, "supervised", "entropy")
+"""Methods that teach no rule, for folders that do not say it."""
+KEYS = {"report", "samples", "words", "pictures", "captions"}
+"""What a diagnosis has about each part."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One run, as far as its folder goes.
+
+    Attributes:
+        path: of the folder.
+        config: ``task`` (with a name, and any plain settings), ``method``, ``options``, ``seed``; under ``about`` what a page
+            says: ``title``, ``name`` (of the run) or ``label`` (of its settings), and whether a rule was ``taught``.
+        history: a dictionary for each measured epoch.
+        result: how it ended: ``seconds``, ``facts`` (pairs of a label and a value), ``test`` (numbers by name), ``failure``;
+            ``None`` before the run has ended.
+        diagnosis: ``history`` (summaries by epoch) and what :func:`~dualogic.report.keep_part` gives about ``validation`` and
+            ``pool``; ``None`` if the run kept none.
+        missing: what the folder lacks, a sentence each.
+    """
+
+    path: Path
+    config: dict[str, Any]
+    history: list[dict[str, Any]]
+    result: dict[str, Any] | None
+    diagnosis: dict[str, Any] | None
+    missing: tuple[str, ...]
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return str(self.config["task"]["name"])
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the run says about itself; empty in folders of earlier versions."""
+        return dict(self.config.get("about") or {})
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return str(self.config["method"])
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.config["seed"])
+
+    @property
+    def taught(self) -> bool:
+        """A rule was taught."""
+        return bool(self.about.get("taught", self.method not in UNTAUGHT))
+
+    @functools.cached_property
+    def reports(self) -> dict[str, ShortcutReport]:
+        """How the rules are satisfied on validation samples, and on samples of the training; as far as it was kept."""
+        kept = self.diagnosis or {}
+        return {part: ShortcutReport.from_dict(kept[part]["report"]) for part in (VALIDATION, POOL) if kept.get(part)}
+
+    @property
+    def part(self) -> str:
+        """What the verdict is about: validation samples if some were diagnosed, otherwise those of the training."""
+        return POOL if VALIDATION not in self.reports and POOL in self.reports else VALIDATION
+
+    @property
+    def report(self) -> ShortcutReport | None:
+        """How the rules are satisfied there."""
+        return self.reports.get(self.part)
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What else was kept about these samples: words, pictures and captions."""
+        return (self.diagnosis or {}).get(self.part) or {"words": {}, "pictures": {}, "captions": {}, "samples": ""}
+
+    @property
+    def samples(self) -> str | None:
+        """A fingerprint of these samples; reports on the same ones can be compared."""
+        return str(self.kept["samples"]) or None
+
+
+def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | None = None) -> list[Record]:
+    """Read run folders, or all run folders inside of a folder, each once; those without a rule come first.
+
+    Args:
+        paths: run folders, or folders that hold some.
+        on_damage: called with what is wrong with a run folder, which is then left out; by default that is raised.
+
+    Raises:
+        OptionError: if there is none, or if they are of different tasks.
+        DataError: if all of them are damaged.
+    """
+    folders: dict[Path, Path] = {}
+    for path in paths:
+        found = [path] if (path / CONFIG).is_file() else sorted(file.parent for file in path.rglob(CONFIG))
+        if not found:
+            raise OptionError(
+                f"{path} is no run folder and has none inside (looked for {CONFIG}); dl.Recorder(folder, logic) writes one, and "
+                f"so does dualogic run"
+            )
+        folders.update({folder.resolve(): path for folder in found if folder.resolve() not in folders})
+    records: list[Record] = []
+    damage = []
+    for folder in folders:
+        try:
+            records.append(read_run(folder))
+        except DataError as error:
+            damage.append(error)
+    for one in damage:
+        if on_damage is None or not records:
+            raise one
+        on_damage(one)
+    tasks = list(dict.fromkeys(record.task for record in records))
+    if len(tasks) > 1:
+        raise OptionError(f"a report is about runs of one task; got {', '.join(tasks)}; make one for each")
+    places = list(dict.fromkeys(folders.values()))
+    return sorted(records, key=lambda record: (places.index(folders[record.path]), *_order(record)))
+
+
+def read_run(folder: Path) -> Record:
+    """Read one run folder; what is not there yet is named in ``missing``.
+
+    Raises:
+        DataError: if a file is damaged.
+    """
+    config = check_config(read_object(folder / CONFIG), folder / CONFIG)
+    result = check_ended(read_object(folder / RESULT), folder / RESULT) if (folder / RESULT).exists() else None
+    diagnosis = read_object(folder / DIAGNOSIS) if (folder / DIAGNOSIS).exists() else None
+    history: list[dict[str, Any]] = read_rows(folder / METRICS) if (folder / METRICS).exists() else []
+    if result is not None and not history:
+        history = result["history"]
+    if diagnosis is not None:
+        _check(diagnosis, folder / DIAGNOSIS)
+    missing = []
+    if result is None:
+        missing.append(f"{RESULT}: the run has not ended, or was stopped")
+    if not history:
+        missing.append(f"{METRICS}: nothing was measured yet, so there are no curves")
+    if diagnosis is None and result is not None:
+        missing.append(
+            f"{DIAGNOSIS}: the run kept nothing about how its rules are met; so there is no verdict, no division by class and no "
+            f"sample. Run it again in another folder to have them"
+        )
+    if diagnosis is not None and not diagnosis.get(VALIDATION) and result is not None:
+        what = "the verdict is about samples of the training" if diagnosis.get(POOL) else "there is no verdict"
+        missing.append(f"held-out samples: none were diagnosed at the end (recorder.diagnose), so {what}")
+    return Record(folder, config, history, result, diagnosis, tuple(missing))
+
+
+def find_baseline(record: Record, others: Sequence[Record]) -> Record | None:
+    """The run without a rule on the same samples: among the others, or beside this one; of the same seed, if there is one."""
+    if not record.taught or record.samples is None:
+        return None
+    found = [other for other in (*others, *_read_neighbours(record)) if other.method == NO_RULE and other.task == record.task]
+    found = [other for other in found if other.samples == record.samples]
+    return min(found, key=lambda other: other.seed != record.seed, default=None)
+
+
+def _read_neighbours(record: Record) -> Iterator[Record]:
+    """Runs without a rule in folders beside this one, or in ``RUNS/TASK/none/SEED`` beside ``RUNS/TASK/METHOD/SEED``."""
+    for folder in (record.path.parent.parent / NO_RULE / str(record.seed), *sorted(record.path.parent.iterdir())):
+        if folder != record.path and (folder / CONFIG).is_file():
+            with contextlib.suppress(DataError):  # a damaged neighbour is no baseline, and no reason to show nothing
+                if check_config(read_object(folder / CONFIG), folder / CONFIG)["method"] == NO_RULE:
+                    yield read_run(folder)
+
+
+def _check(diagnosis: Any, file: Path) -> None:
+    """Refuse what another version, or a hand, has written."""
+    parts = [diagnosis[part] for part in (VALIDATION, POOL) if diagnosis.get(part) is not None]
+    whole = all(isinstance(part, dict) and part.keys() >= KEYS for part in parts)
+    whole = whole and all(isinstance(part[key], dict) for part in parts for key in KEYS - {"samples"})
+    history = diagnosis.get("history")
+    if not whole or not isinstance(history, list) or not all(map(_is_point, history)):
+        raise DataError(f"{file} is not what a run writes; delete it, or run again in another folder")
+    for part in parts:
+        try:
+            ShortcutReport.from_dict(part["report"])
+        except DataError as error:
+            raise DataError(f"{file}: {error}; delete it, or run again in another folder") from error
+
+
+def _is_point(entry: Any) -> bool:
+    """Whether an entry of a diagnosis's history has its epoch, and findings in pairs of a rule and a kind."""
+    if not isinstance(entry, dict) or not is_number(entry.get("epoch")):
+        return False
+    return are_pairs(entry.get("findings", []))
+
+
+def _order(record: Record) -> tuple[bool, bool, str, int, str]:
+    """Those without a rule first, then by method and seed."""
+    return (record.taught, record.method != NO_RULE, record.method, record.seed, str(record.path))
