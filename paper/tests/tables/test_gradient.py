@@ -2,7 +2,9 @@ import pytest
 import torch
 
 from dualogic import methods
+from dualogic.errors import MissingExtraError
 from dualogic_paper import arms
+from dualogic_paper.tables import gradient
 from dualogic_paper.tables.gradient import teaches
 from dualogic_paper.tables.recorded import read_method
 from dualogic_paper.tasks import CIFAR100, HWF, TASKS, Digits, Paths, Transfer
@@ -21,6 +23,15 @@ def test_which_methods_teach_nothing(task):
 @pytest.mark.parametrize("relaxation", ["linear", "exponential"])
 def test_lukasiewicz_logic_teaches_nothing_on_the_rules_of_images(relaxation):
     assert not teaches(Transfer(), methods.Lukasiewicz(relaxation=relaxation))
+
+
+def test_a_table_needs_no_package_of_a_method(monkeypatch):
+    def refuse(*args, **options):
+        raise MissingExtraError("pip install dualogic[sdd]")
+
+    monkeypatch.setattr(gradient, "LogicLoss", refuse)
+    monkeypatch.setattr(gradient, "_KNOWN", {})
+    assert teaches(Digits(), methods.Semantic())
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -6,6 +6,7 @@ import pytest
 from dualogic.errors import DataError, MissingDataError, OptionError
 from dualogic_paper.tables import collect, find_tasks, make_label, read_results
 from dualogic_paper.tables.store import _file_name
+from dualogic_paper.tasks import TASKS
 from tables.fabricate import make_result, write_runs
 
 
@@ -218,3 +219,12 @@ def test_committed_runs_are_of_clean_commits_and_lie_in_the_file_of_their_label(
         for run in read_results(results, task).runs:
             assert not run.values["commit"].endswith("+")
             assert run.path.stem == _file_name(run.label)
+
+
+def test_a_hyper_parameter_that_is_gone_does_not_stop_a_table(tmp_path):
+    result = make_result()
+    result["config"]["task"]["former"] = 3
+    write_runs(tmp_path, [result])
+    (run,) = read_results(tmp_path, "digits").runs
+    assert run.label == "dual[former=3]"
+    assert run.settled_task == TASKS["digits"]()

@@ -56,9 +56,10 @@ class Run:
 
     @property
     def settled_task(self) -> Task:
-        """The task with its hyper-parameters."""
-        hyper = self.hyper
-        return TASKS[hyper.pop("name")](**hyper)
+        """The task with its hyper-parameters, but for those that it no longer has."""
+        kind = TASKS[self.task]
+        known = {field.name for field in dataclasses.fields(kind)}
+        return kind(**{name: value for name, value in self.hyper.items() if name in known})
 
     @property
     def diverged(self) -> bool:
