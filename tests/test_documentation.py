@@ -4,6 +4,7 @@ A block that cannot run alone is marked by a comment in front of it that says wh
 """
 
 import doctest
+import importlib.util
 import re
 import types
 from pathlib import Path
@@ -84,6 +85,15 @@ def test_pages_for_newcomers_say_which_weight_is_meant():
     for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in NEWCOMERS)):
         prose = " ".join(made.sub("", page.read_text(encoding="utf-8")).split())
         assert not re.findall(r".{30}(?<![dD]ual )(?<![lL]oss )\bweights?\b", prose), page.name
+
+
+def test_the_timed_walk_can_be_read():
+    spec = importlib.util.spec_from_file_location("walk", ROOT / "docs" / "walk.py")
+    walk = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(walk)
+    program, commands = walk.read_walk()
+    assert "dl.Recorder(" in program
+    assert [command.split()[0] for command in commands] == ["git", "python3", "pip", "python", "dualogic"]
 
 
 def test_the_api_page_lists_every_public_name():

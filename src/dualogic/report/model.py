@@ -25,7 +25,7 @@ def make_model(records: Sequence[Record]) -> dict[str, Any]:
         records: of one task.
 
     Returns:
-        ``title``, ``task``, ``verdict``, ``tone``, ``rules``, ``groups``, ``group`` (shown first) and ``runs``.
+        ``title``, ``task``, ``verdict``, ``tone``, ``rules`` (the worst first), ``groups``, ``group`` (shown first) and ``runs``.
     """
     names = _name_runs(records)
     baselines = [find_baseline(record, records) for record in records]
@@ -35,7 +35,7 @@ def make_model(records: Sequence[Record]) -> dict[str, Any]:
         _show_run(record, name, headline, baseline, comparison)
         for record, name, headline, baseline, comparison in zip(records, names, headlines, baselines, comparisons)
     ]
-    rules, groups = _list_rules(records), _list_groups(records)
+    rules, groups = _sort_rules(_list_rules(records), shown), _list_groups(records)
     worst = min(headlines, key=lambda headline: SEVERITY.index(headline.tone))
     return {
         "title": records[0].about.get("title", records[0].task),
@@ -254,6 +254,13 @@ def _list_rules(records: Sequence[Record]) -> list[dict[str, Any]]:
             "parts": [{**part, "branches": list(branches), "meanings": [None] * len(branches)}],
         }
     return list(rules.values())
+
+
+def _sort_rules(rules: list[dict[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The worst first: by their best place in the tables of the runs that were taught, or else of all."""
+    tables = [list(run["overview"]) for run in runs if run["tone"] != "no rule"] or [list(run["overview"]) for run in runs]
+    places = {rule["name"]: [table.index(rule["name"]) for table in tables if rule["name"] in table] for rule in rules}
+    return sorted(rules, key=lambda rule: min(places[rule["name"]], default=len(rules)))
 
 
 def _list_parts(rule: RuleReport, words: Mapping[str, str]) -> list[dict[str, Any]]:

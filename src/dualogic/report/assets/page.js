@@ -159,9 +159,7 @@ function drawSample(sample, groups) {
 // One row for each rule; the name chooses the rule that the charts below show.
 function drawGlance(host, state) {
   const runs = state.runs.filter((run) => Object.keys(run.overview).length);
-  const rank = new Map();
-  runs.forEach((run) => Object.keys(run.overview).forEach((name, place) => rank.set(name, Math.min(place, rank.has(name) ? rank.get(name) : place))));
-  const rules = data.rules.filter((rule) => rank.has(rule.name)).sort((one, other) => rank.get(one.name) - rank.get(other.name));
+  const rules = data.rules.filter((rule) => runs.some((run) => run.overview[rule.name]));
   const cells = (run, name) => {
     const row = run.overview[name];
     return row ? [asPercent(row.holds), asPercent(row.vacuous), make("span", { class: `tone-${row.tone.replace(" ", "-")}` }, make("span", { class: "tone" }, row.kind))] : ["-", "-", "-"];
