@@ -166,7 +166,7 @@ def divide_believed(
         >>> believed = torch.tensor([0.1]), torch.tensor([1.0])  # P is believed, whatever the other view says
         >>> divide_believed((p, q), believed, torch.tensor([1.0]), 0.0, logarithmic=True).backward()
         >>> p.grad, q.grad
-        (tensor([-0.]), tensor([0.8899]))
+        (tensor([0.]), tensor([0.8899]))
     """
     up = divide(believed[0], taught[1], weight, share, logarithmic)
     down = divide(taught[0], believed[1], weight, share, logarithmic)
