@@ -11,8 +11,12 @@ DEMO := $(VENV)/.demo
 # developers need.
 $(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	@date +%s > $(VENV)/.started
+	@echo "1/2 installing PyTorch, which takes longest; once only"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	@echo "2/2 installing dualogic and what the demo draws with; $$(($$(date +%s) - $$(cat $(VENV)/.started))) s so far"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo,lint,rules]'
+	@echo "set up in $$(($$(date +%s) - $$(cat $(VENV)/.started))) s"
 	touch $(DEMO)
 
 $(READY): $(DEMO) paper/pyproject.toml

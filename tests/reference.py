@@ -4,10 +4,12 @@ Shares nothing with the library's normal forms and compiler; only the node class
 """
 
 import itertools
+import operator
 
 import numpy as np
 
-from dualogic.formula import atom, connective, evidence, function, symbol, term
+from dualogic.formula import atom, connective, evidence, function, relation, symbol, term
+from dualogic.formula import number as numbers
 from dualogic.formula.indexing import items_to_key
 from dualogic.formula.join import And, Implies
 
@@ -79,6 +81,46 @@ def exists(node, sample):
     return left & right if node.operation == "&" else left | right
 
 
+def whole(node, values):
+    """A number made of classes, from the values of its classes (plain numbers, by node)."""
+    if isinstance(node, term.Number):
+        return int(node.value)
+    if isinstance(node, symbol.ClassExpression):
+        return values[node]
+    if isinstance(node, numbers.NumberTable):
+        import torch
+
+        return int(node.function(*(torch.tensor([whole(part, values)]) for part in node.operands)))
+    left, right = whole(node.left, values), whole(node.right, values)
+    return {"+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow}[node.operation](left, right)
+
+
+def is_related(node, values):
+    compare = {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+    return compare[node.operation](whole(node.left, values), whole(node.right, values))
+
+
+def relation_probability(node, sample, positive=True):
+    """The probability of a relation (or of its negation), by enumeration of all classes."""
+    classes = [probabilities(leaf, sample) for leaf in node.leaves]
+    total = np.zeros(np.broadcast_shapes(*(values.shape[:-1] for values in classes)))
+    for labels in itertools.product(*(range(values.shape[-1]) for values in classes)):
+        if is_related(node, dict(zip(node.leaves, labels))) == positive:
+            total = total + np.prod(np.broadcast_arrays(*(v[..., label] for v, label in zip(classes, labels))), axis=0)
+    return total
+
+
+def relation_holds(node, sample, lead):
+    classes = [probabilities(leaf, sample) for leaf in node.leaves]
+    shape = np.broadcast_shapes(*(values.shape[:-1] for values in classes))
+    result = np.zeros(shape, bool)
+    for place in np.ndindex(shape):
+        rows = [np.broadcast_to(values, (*shape, values.shape[-1]))[place] for values in classes]
+        clear = all(np.sort(row)[-1] - np.sort(row)[-2] > lead for row in rows)
+        result[place] = clear and is_related(node, {leaf: int(row.argmax()) for leaf, row in zip(node.leaves, rows)})
+    return result
+
+
 def holds(node, sample, tol=0.0, lead=0.0):
     """Whether a formula holds for one sample, an array over its axes."""
 
@@ -103,6 +145,8 @@ def holds(node, sample, tol=0.0, lead=0.0):
         size = node.left.symbol.size
         pairs = [inner(atom.ClassIn(node.left, (label,))) & inner(atom.ClassIn(node.right, (label,))) for label in range(size)]
         return np.logical_or.reduce(pairs)
+    if isinstance(node, relation.ClassRelation):
+        return relation_holds(node, sample, lead)
     if isinstance(node, atom.BooleanExpression):
         value = truth_probability(node, sample)
         return value - (1 - value) > lead
@@ -150,6 +194,9 @@ def price(node, sample, class_cost="probability", positive=True):
         size = node.left.symbol.size
         pairs = [join([inner(atom.ClassIn(side, (label,))) for side in (node.left, node.right)], True) for label in range(size)]
         return join(pairs, False)
+    if isinstance(node, relation.ClassRelation):
+        value = relation_probability(node, sample, positive)
+        return -np.log(value) if class_cost == "log" else 1 - value
     if isinstance(node, atom.BooleanExpression):
         value = truth_probability(node, sample)
         value = value if positive else 1 - value

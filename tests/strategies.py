@@ -32,8 +32,19 @@ def softened(value):
     return value * torch.relu(value)
 
 
+def evened(value):
+    return value - value % 2
+
+
 SYMBOLS = {node.name: node for node in (x, y, z, p, q, m, f, g, w, k, a, b, c, r, s, u, t, e, v, valid, alive)}
-NAMES = {**SYMBOLS, "one": one, "vector": vector, "matrix": matrix, "softened": lambda *terms: dl.apply(softened, *terms)}
+NAMES = {
+    **SYMBOLS,
+    "one": one,
+    "vector": vector,
+    "matrix": matrix,
+    "softened": lambda *terms: dl.apply(softened, *terms),
+    "evened": lambda *terms: dl.apply(evened, *terms),
+}
 FUNCTIONS = [
     *("And", "Or", "Not", "Implies", "Iff", "Xor", "ExactlyOne", "AtMost", "level", "evidence"),
     *("lt", "gt", "ne", "le", "ge", "eq"),
@@ -81,6 +92,20 @@ MASKS = {
     ("l",): [alive],
     ("n", "l"): [valid[:, None] & alive, alive],
     ("n", 2): [valid[:, None]],
+}
+RELATIONS = {
+    (): [
+        f + g == w[0],
+        f < g,
+        f * 2 + g >= 3,
+        w[0] + w[1] != f + 3,
+        abs(w[0] - g) <= 1,
+        f * g + f > w[1],
+        dl.apply(evened, f) == g,
+    ],
+    (2,): [w > f, w + w[[1, 0]] == 3, w * 2 - f <= g],
+    ("n",): [t + f <= 2, 2 - t < g, t * f == g],
+    ("n-1",): [t[1:] + t[:-1] == 2, t[1:] >= t[:-1], t[1:] - t[:-1] != f - 1],
 }
 PLAIN = [(), (3,), (2,), (2, 3)]
 RAGGED = [("n",), ("n-1",), ("l",), ("n", "l"), ("n", 2)]
@@ -135,7 +160,9 @@ def atoms(draw, shape=()):
         return draw(st.sampled_from(BOOLEANS[shape]))
     expression = draw(st.sampled_from(CLASSES[shape]))
     size = expression.symbol.size
-    choice = draw(st.sampled_from(["equal", "unequal", "among", "compare"]))
+    choice = draw(st.sampled_from(["equal", "unequal", "among", "compare", "relate"]))
+    if choice == "relate":
+        return draw(st.sampled_from(RELATIONS[shape]))
     if choice == "compare":
         return {(): f == g, (2,): w != w[[1, 0]], ("n",): t == f, ("n-1",): t[1:] == t[:-1]}[shape]
     if choice == "among":

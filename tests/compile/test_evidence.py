@@ -37,7 +37,7 @@ COUNTING = ("semantic", "problog")
 def apart(formula):
     """The formula about other symbols, of the same kinds, so that gradients through it can be told apart."""
     renamed = {name: renamed_symbol(symbol) for name, symbol in formula.symbols.items()}
-    return dl.parse(str(formula), {**strategies.NAMES, "softened": strategies.softened, **renamed})
+    return dl.parse(str(formula), {**strategies.NAMES, "softened": strategies.softened, "evened": strategies.evened, **renamed})
 
 
 def renamed_symbol(symbol):

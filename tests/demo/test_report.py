@@ -65,6 +65,19 @@ def test_the_table_shows_every_number_within_80_columns():
         assert word in text
 
 
+def test_the_table_says_what_its_letters_mean():
+    text = " ".join(_text(make_table(_study(BASELINE))).split())
+    assert "what reads as a 9 after half a turn (P) is a 6 (Q)" in text
+    assert "The shortcut is not-P: turned 6s are no longer read as a 9" in text
+
+
+def test_the_end_of_every_run_is_told(monkeypatch):
+    monkeypatch.setattr(study, "train", lambda split, pool, method, *rest: _run(method or "none", pool=pool))
+    told = []
+    run_study(["none", "dual"], ["sixes", "mixed"], 1, 0, on_end=lambda run: told.append((run.pool, run.method, run.seconds)))
+    assert told == [(pool, method, 1.0) for pool in ("sixes", "mixed") for method in ("none", "dual")]
+
+
 def test_the_table_says_where_a_run_diverged():
     assert "diverged" in _text(make_table(_study(_run("dual", failure="NaN"))))
 

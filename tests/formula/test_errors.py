@@ -11,6 +11,7 @@ from dualogic.errors import DualogicError, FormulaTypeError, OptionError, ShapeE
 
 N = dl.axis("n", max=5)
 x, y, p, m, r = dl.var("x"), dl.var("y"), dl.var("p", 3), dl.var("m", 2, 3), dl.var("r", N)
+many, others = dl.categorical("many", 2000), dl.categorical("others", 2000)
 f, named = dl.categorical("f", 10), dl.categorical("named", 2, classes=["cat", "dog"])
 a, valid = dl.boolean("a"), dl.mask("valid", N)
 
@@ -64,9 +65,23 @@ CASES = {
     "formula in a term": (lambda: x + (y <= 1), FormulaTypeError, "not a real-valued term"),
     "formula compared with a term": (lambda: (x <= 1) == x, FormulaTypeError, "a formula cannot be compared"),
     "class compared with a term": (lambda: f == x, FormulaTypeError, "f is a class; it cannot be compared with x"),
-    "class in order": (lambda: f <= 3, FormulaTypeError, "classes have no order or arithmetic.*probabilities"),
-    "class in arithmetic": (lambda: f + 1, FormulaTypeError, "classes have no order or arithmetic"),
-    "class in lt": (lambda: dl.lt(f, 1), FormulaTypeError, "compares a class with a term"),
+    "names in order": (lambda: named <= 1, FormulaTypeError, r"have names \(cat, dog\), which are no numbers.*without classes="),
+    "names in arithmetic": (lambda: f + named, FormulaTypeError, "the classes of named have names"),
+    "class and a fraction": (lambda: f + 0.5, FormulaTypeError, "a class counts as a whole number.*got 0.5"),
+    "class and a term": (lambda: f <= x, FormulaTypeError, "x is a real-valued term.*.probabilities"),
+    "quotient of a class": (lambda: (f + f) / 2, FormulaTypeError, "which has .*dl.apply"),
+    "class with a margin": (lambda: dl.lt(f, 3, margin=1.0), OptionError, "classes, which take no margin"),
+    "sum that cannot be": (lambda: f * 2 + 1 == 42, SymbolError, r"never holds: f \* 2 \+ 1 is 1 to 19"),
+    "sum that must be": (lambda: f + f >= 0, SymbolError, "always holds: f . f is 0 to 18"),
+    "power below 0": (lambda: f ** (-1), FormulaTypeError, "must be one from 0 to 53"),
+    "part of a number": (lambda: (f + f)[0], FormulaTypeError, "index the classes inside f . f"),
+    "numbers joined": (lambda: (f + 1) & (f == 2), FormulaTypeError, "is a number; put each comparison in parentheses"),
+    "number as a truth value": (lambda: bool(f + 1), FormulaTypeError, "compare it, as in f . 1 == 0"),
+    "chain of a number": (lambda: dl.lt(f < 3, f), FormulaTypeError, "a formula cannot be compared"),
+    "table of another shape": (lambda: dl.apply(lambda n: n[:1], f, name="t"), FormulaTypeError, "must return one of that shape"),
+    "table of fractions": (lambda: dl.apply(lambda n: n / 2, f, name="t"), FormulaTypeError, "whole numbers; it returned 0.5"),
+    "too many values": (lambda: many * 2000 + others, SizeError, "has 4,000,000 combinations of values.*a carry that is a class"),
+    "numbers too large": (lambda: (f + 1) ** 20 == 1, SizeError, "can be as large as 1e.20"),
     "class out of range": (lambda: f == 10, SymbolError, "class 10 is out of range for 'f', whose classes are 0 to 9"),
     "negative class": (lambda: f != -1, SymbolError, "class -1 is out of range"),
     "class out of range in a set": (lambda: f.isin([1, 12]), SymbolError, "class 12 is out of range"),

@@ -159,9 +159,9 @@ def test_tensors_without_values():
         RULE.cost(x=torch.ones(3, device="meta"), y=torch.ones(3, device="meta"))
 
 
-@pytest.mark.parametrize("make", [lambda: -F, lambda: abs(F), lambda: F // 2, lambda: F % 2, lambda: 2**F, lambda: np.eye(4) @ F])
+@pytest.mark.parametrize("make", [lambda: F // 2, lambda: F % 2, lambda: 1 / F, lambda: np.eye(4) @ F])
 def test_arithmetic_on_a_class(make):
-    with pytest.raises(dl.errors.FormulaTypeError, match="classes have no order or arithmetic"):
+    with pytest.raises(dl.errors.FormulaTypeError, match="whole number made of classes"):
         make()
 
 

@@ -16,9 +16,9 @@ from dualogic.text.names import collect_names
 from dualogic.text.source import Source
 from dualogic.text.syntax import to_tree
 from formula.test_printing import EXACT
-from strategies import NAMESPACE, SYMBOLS, a, b, c, f, g, k, matrix, one, p, softened, t, vector, x, y, z
+from strategies import NAMESPACE, SYMBOLS, a, b, c, evened, f, g, k, matrix, one, p, softened, t, vector, x, y, z
 
-NAMES = {**SYMBOLS, "one": one, "vector": vector, "matrix": matrix, "softened": softened}
+NAMES = {**SYMBOLS, "one": one, "vector": vector, "matrix": matrix, "softened": softened, "evened": evened}
 
 
 def read(text, names):

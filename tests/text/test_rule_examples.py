@@ -61,8 +61,23 @@ def test_cifar100():
     assert not formula.satisfied(p=probabilities).any()
 
 
+def test_animals():
+    rules = dl.load_rules(EXAMPLES / "animals.rules")
+    assert len(rules.symbols) == 36
+    names = list(rules.symbols)
+    places = [torch.arange(24) // 6, 4 + torch.arange(24) // 3, 12 + torch.arange(24)]
+    labels = torch.stack([torch.nn.functional.one_hot(place, 36) for place in places]).sum(0)
+    flipped = labels.clone()
+    flipped[torch.arange(24), torch.randint(36, (24,))] ^= 1
+    for given, right in ((labels, True), (flipped, False)):
+        tensors = dict(zip(names, (8.0 * given - 4).unbind(1)))
+        held = [rule.satisfied(**{name: tensors[name] for name in rule.symbols}) for rule in rules.values()]
+        assert (torch.stack(held).all(0) == right).all()
+
+
 def test_every_example_is_tested_here():
     assert sorted(path.name for path in EXAMPLES.iterdir()) == [
+        "animals.rules",
         "cifar100.rules",
         "digits.rules",
         "distances.rules",

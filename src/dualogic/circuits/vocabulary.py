@@ -1,7 +1,8 @@
 """The variables of a compiled rule, and the logarithms of their weights.
 
 Each variable is true with some probability, independently of all others: a Boolean; one class of a categorical (for methods
-that treat classes as independent); a *switch* (for methods that treat them as exclusive); a mask or the length of a ragged axis
+that treat classes as independent); a *switch* (for methods that treat them as exclusive); a relation between classes that occur
+nowhere else; a mask or the length of a ragged axis
 (probability 0 or 1). The switches of a categorical with value groups ``0 .. m - 1`` ask "is it group 0? if not, is it group
 1? ...", so that ``m - 1`` independent variables give exactly the categorical's distribution.
 """
@@ -16,7 +17,10 @@ import torch
 from torch import Tensor
 
 from dualogic.compile.binding import Bound
+from dualogic.compile.convolution import program_of
+from dualogic.compile.expansion import settle_relations
 from dualogic.constants import Constants
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import Ragged, max_shape
 from dualogic.normalize.grounding import Proposition, atoms, substitute
 from dualogic.numerics import negative_log
@@ -30,13 +34,21 @@ Key = tuple[Any, ...]
 """What a variable means: an atom, or ``(kind, name, entry, number)`` for a class or switch."""
 
 
+class Relation:
+    """A relation that is a variable at one or several places, each with an entry for every class in it."""
+
+    def __init__(self, relation: ClassRelation, places: list[tuple[tuple[str, int], ...]]) -> None:
+        self.holds, self.fails = (program_of(relation, negated) for negated in (False, True))
+        self.classes = [(column[0][0], torch.tensor([entry for _, entry in column])) for column in zip(*places)]
+
+
 class Vocabulary:
     """Numbers the variables of propositions and computes their weights.
 
     Args:
         propositions: ground formulas.
         symbols: the declared symbols by name.
-        exclusive: classes of a categorical exclude each other, instead of being independent.
+        exclusive: classes of a categorical exclude each other, instead of being independent; so do those that a relation counts.
         exactly_one: for independent classes: add to each proposition that every categorical in it has exactly one class.
     """
 
@@ -44,10 +56,10 @@ class Vocabulary:
         self, propositions: Sequence[Proposition], symbols: Mapping[str, Any], exclusive: bool, exactly_one: bool
     ) -> None:
         self.symbols = symbols
-        self.exclusive = exclusive
         self.exactly_one = exactly_one
+        propositions = [settle_relations(proposition, exclusive) for proposition in propositions]
         found = atoms(*propositions)
-        self.groups = {name: self._partition(name, found) for name in _names(found, "class")}
+        self.groups = {name: self._partition(name, found) for name in _names(found, "value")}
         orders = {name: [label for group in groups for label in group] for name, groups in self.groups.items()}
         self._class_order = {name: torch.tensor(order) for name, order in orders.items() if order != sorted(order)}
         self._numbers: dict[Key, int] = {}
@@ -63,7 +75,7 @@ class Vocabulary:
 
     def _partition(self, name: str, found: list[Proposition]) -> list[tuple[int, ...]]:
         """The classes that no atom tells apart, together; those of no atom last."""
-        sets = list(dict.fromkeys(atom[3] for atom in found if atom[0] == "class" and atom[1] == name))
+        sets = list(dict.fromkeys(atom[3] for atom in found if atom[0] == "value" and atom[1] == name))
         alike: dict[tuple[bool, ...], list[int]] = {}
         for label in range(self.symbols[name].size):
             alike.setdefault(tuple(label in labels for labels in sets), []).append(label)
@@ -71,10 +83,10 @@ class Vocabulary:
         return [tuple(labels) for _, labels in ordered]
 
     def _keys(self, atom: Proposition, found: list[Proposition]) -> list[Key]:
-        if atom[0] != "class":
+        if atom[0] not in ("class", "value"):
             return [atom]
         _, name, entry, labels = atom
-        if self.exclusive:
+        if atom[0] == "value":
             return [("switch", name, entry, number) for number in range(len(self.groups[name]) - 1)]
         chosen = range(self.symbols[name].size) if self.exactly_one else labels
         return [("class", name, entry, label) for label in chosen]
@@ -84,7 +96,7 @@ class Vocabulary:
 
     def _translate(self, proposition: Proposition) -> Proposition:
         translated = substitute(proposition, self._literal)
-        if self.exclusive or not self.exactly_one:
+        if not self.exactly_one:
             return translated
         places = dict.fromkeys(atom[1:3] for atom in atoms(proposition) if atom[0] == "class")
         constraints = [
@@ -94,10 +106,10 @@ class Vocabulary:
         return ("and", (*constraints, translated)) if constraints else translated
 
     def _literal(self, atom: Proposition) -> Proposition:
-        if atom[0] != "class":
+        if atom[0] not in ("class", "value"):
             return self._variable(atom)
-        _, name, entry, labels = atom
-        if not self.exclusive:
+        kind, name, entry, labels = atom
+        if kind == "class":
             return _any([self._variable(("class", name, entry, label)) for label in labels])
         return _any([self._group(name, entry, number) for number, group in enumerate(self.groups[name]) if group[0] in labels])
 
@@ -109,18 +121,25 @@ class Vocabulary:
 
     # ------------------------------------------------------------------ weights
 
-    def _plan_blocks(self) -> list[tuple[str, str, Tensor]]:
+    def _plan_blocks(self) -> list[tuple[str, Any, Tensor]]:
         """For each kind and symbol: which columns of its flattened weights are variables, in order."""
-        blocks: dict[tuple[str, str], list[int]] = {}
-        numbers: dict[tuple[str, str], list[int]] = {}
+        places: dict[ClassRelation, list[tuple[tuple[str, int], ...]]] = {}
+        order: dict[ClassRelation, int] = {}
+        blocks: dict[tuple[str, Any], list[int]] = {}
+        numbers: dict[tuple[str, Any], list[int]] = {}
         for key, number in self._numbers.items():
             kind, name, entry = key[:3]
-            if kind == "class":
+            if kind == "relation":
+                known = places.setdefault(name, [])
+                known.append(entry)
+                name, entry = order.setdefault(name, len(order)), len(known) - 1
+            elif kind == "class":
                 entry = entry * self.symbols[name].size + key[3]
             elif kind == "switch":
                 entry = entry * (len(self.groups[name]) - 1) + key[3]
             blocks.setdefault((kind, name), []).append(entry)
             numbers.setdefault((kind, name), []).append(number)
+        self._relations = [Relation(relation, found) for relation, found in places.items()]
         joined = [number for block in numbers.values() for number in block]
         # Column i of the joined blocks is variable joined[i]; this puts them in the order of the variables.
         inverse = sorted(range(len(joined)), key=joined.__getitem__)
@@ -132,6 +151,11 @@ class Vocabulary:
     def plain(self) -> bool:
         """Whether every weight is a bound probability."""
         return all(self._from_probabilities(kind, name) for kind, name, _ in self._blocks)
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether something may be impossible whatever the network says: what a mask leaves out, or a relation."""
+        return bool(self.fixed) or bool(self._relations)
 
     @property
     def fixed(self) -> frozenset[int]:
@@ -169,11 +193,13 @@ class Vocabulary:
         joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return joined if self._order is None else joined.index_select(1, self._index("order", self._order, joined.device))
 
-    def _logarithms(self, kind: str, name: str, bound: Bound) -> tuple[Tensor, Tensor]:
+    def _logarithms(self, kind: str, name: Any, bound: Bound) -> tuple[Tensor, Tensor]:
         if kind in FIXED:
             holds = self._exists(name, bound) if kind == "axis" else self._padded(name, bound)
             absent = torch.full((), ABSENT, dtype=bound.dtype, device=bound.device)
             return torch.where(holds, 0.0, absent), torch.where(holds, absent, 0.0)
+        if kind == "relation":
+            return self._of_relation(name, bound)
         value = self._padded(name, bound)
         if self._from_probabilities(kind, name):
             return both_logarithms(value)
@@ -183,6 +209,18 @@ class Vocabulary:
             return log_softmax_and_rest(value)
         logarithms = -negative_log(value) if self.symbols[name].input == "probs" else value.log_softmax(-1)
         return switch_weights(self._by_group(name, logarithms))
+
+    def _of_relation(self, number: int, bound: Bound) -> tuple[Tensor, Tensor]:
+        """Logarithms of the probabilities that a relation holds and fails, ``(batch, places)`` each."""
+        relation = self._relations[number]
+        classes = []
+        for place, (name, entries) in enumerate(relation.classes):
+            value = self._padded(name, bound)
+            value = value.flatten(1, -2) if value.dim() > 2 else value.unsqueeze(1)
+            chosen = value.index_select(1, self._index(("relation", number, place), entries, value.device))
+            logarithms = chosen if self.symbols[name].input == "logits" else -negative_log(chosen)
+            classes.append(logarithms.log_softmax(-1))
+        return relation.holds(classes).clamp(ABSENT, 0.0), relation.fails(classes).clamp(ABSENT, 0.0)
 
     def _by_group(self, name: str, logarithms: Tensor) -> Tensor:
         """Logarithms of the groups' probabilities, from those of the classes along the last dimension."""

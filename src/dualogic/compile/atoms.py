@@ -14,6 +14,8 @@ from torch import Tensor
 from dualogic import numerics
 from dualogic.compile.implication import IMPOSSIBLE
 from dualogic.compile.instructions import Context, Instruction, Operand, Registers, fetch
+from dualogic.compile.number import NEVER, RelationProgram, holds
+from dualogic.formula.relation import ClassRelation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,3 +166,51 @@ class ClassSetValue(Instruction):
         outside = value.masked_fill(members > 0, -torch.inf).amax(-1)
         # "f != k" is the complement of "f == k", so that the two never hold together or fail together.
         return ~(outside - inside > context.lead) if self.negated else inside - outside > context.lead
+
+
+@dataclasses.dataclass(frozen=True)
+class RelationValue(Instruction):
+    """The value of a relation between classes, or of its negation.
+
+    Args:
+        mode: ``"log"`` for ``-log P``, ``"probability"`` for ``1 - P``, ``"degree"`` for ``P``.
+        operands: each class's probabilities (or logarithms) along the last dimension.
+        program: what computes the logarithm of ``P``.
+        logarithms: for each operand whether it holds logarithms.
+        held: let no gradient pass.
+    """
+
+    mode: str
+    operands: tuple[Operand, ...]
+    program: RelationProgram
+    logarithms: tuple[bool, ...]
+    held: bool = False
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        values = [fetch(registers, operand) for operand in self.operands]
+        values = [value.detach() for value in values] if self.held else values
+        classes = [value if flag else -numerics.negative_log(value) for value, flag in zip(values, self.logarithms)]
+        logarithm = self.program(classes)
+        shape = torch.broadcast_shapes(*(value.shape[:-1] for value in values))
+        logarithm = logarithm if logarithm.shape == shape else logarithm.expand(shape)  # an axis of a class that cancels out
+        if self.mode == "log":
+            return torch.where(logarithm > 0.5 * NEVER, torch.relu(-logarithm), torch.inf)
+        logarithm = logarithm.clamp_max(0.0)
+        return -torch.expm1(logarithm) if self.mode == "probability" else logarithm.exp()
+
+
+@dataclasses.dataclass(frozen=True)
+class RelationTruth(Instruction):
+    """Whether a relation holds between the likeliest classes, each of which leads all others by more than ``lead``."""
+
+    operands: tuple[Operand, ...]
+    relation: ClassRelation
+    negated: bool
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        values = [fetch(registers, operand) for operand in self.operands]
+        result = holds(self.relation, [value.argmax(-1) for value in values])
+        for value in values:
+            first, second = value.topk(2, dim=-1).values.unbind(-1)
+            result = result & (first - second > context.lead)
+        return ~result if self.negated else result

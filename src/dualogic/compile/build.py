@@ -9,14 +9,17 @@ from typing import Any
 import torch
 
 from dualogic.compile import atoms as ops
+from dualogic.compile.convolution import program_of
 from dualogic.compile.extreme import take_extreme
 from dualogic.compile.instructions import Operand
+from dualogic.compile.number import check_independent
 from dualogic.compile.signature import COMPARISON_KIND, strip_levels
 from dualogic.compile.terms import TermBuilder, Value
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, PremiseBranch, QuantifierBranch
 from dualogic.formula.atom import STRICT, ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Junction, Premise, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import WHOLE, Item, Ragged, max_shape, max_size
 from dualogic.formula.symbol import ClassIndex
 
@@ -179,6 +182,8 @@ class Builder(TermBuilder):
             kind, value = "comparison", self._comparison(nodes, lanes, share == 1.0)
         elif isinstance(atom, ClassIn):
             kind, value = "class", self._class(nodes, lanes, share == 1.0)
+        elif isinstance(atom, ClassRelation):
+            kind, value = "class", self._relation(nodes, lanes, share == 1.0)
         else:
             kind, value = "boolean", self._boolean(nodes, lanes, share == 1.0)
         # A comparison in an antecedent holds or does not: it is read, and never taught.
@@ -247,6 +252,21 @@ class Builder(TermBuilder):
             result_lanes, operand = lanes, self._expand(value, lanes, value.rank)
         instruction = ops.ClassSetValue(self.mode, operand, members, negated, logarithm, held)
         return Value(self._emit(instruction), result_lanes, rank)
+
+    def _relation(self, nodes: list[Any], lanes: tuple[int, ...], held: bool) -> Value:
+        negated = isinstance(nodes[0], Complement)
+        atoms: list[ClassRelation] = [node.operand if negated else node for node in nodes]
+        for atom in atoms:
+            check_independent(atom)
+        first, rank = atoms[0], len(atoms[0].shape)
+        values = [self.term([atom.leaves[place] for atom in atoms], lanes) for place in range(len(first.leaves))]
+        shared = lanes if any(value.lanes for value in values) else ()
+        operands = tuple(self._expand(value, shared, rank + 1) for value in values)
+        if self.mode == "truth":
+            return Value(self._emit(ops.RelationTruth(operands, first, negated)), shared, rank)
+        logarithms = tuple(self.mode == "log" and leaf.symbol.input == "logits" for leaf in first.leaves)
+        instruction = ops.RelationValue(self.mode, operands, program_of(first, negated), logarithms, held)
+        return Value(self._emit(instruction), shared, rank)
 
 
 def _operands(node: Any) -> tuple[Formula, ...]:

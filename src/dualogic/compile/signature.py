@@ -15,6 +15,7 @@ from dualogic.formula.connective import Complement, Formula, Junction, Level, Qu
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.node import Node, children, walk
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Categorical, ClassIndex, Mask, MaskIndex, Variable
 from dualogic.formula.term import Arithmetic, Constant, Index, MatrixProduct, Number, Reduction
 
@@ -68,6 +69,8 @@ class Signatures:
             return (below, COMPARISON_KIND[node.operation])
         if isinstance(node, ClassIn):
             return (below, len(node.classes) > 1)
+        if isinstance(node, ClassRelation):
+            return (tuple(self._of[id(leaf)] for leaf in node.leaves), node.operation, node.steps, node.sides)
         if isinstance(node, Quantifier):
             return (below, node.operation, node.dims, node.where is None, node.tied)
         if isinstance(node, (Evidence, Resting)):

@@ -17,15 +17,15 @@ SIXES, OTHERS = "#00798c", "#b08968"
 POOL_NAMES = {"sixes": "only 6s", "mixed": "all digits"}
 INK = "#333333"
 PANELS = (
-    ("P: turned 6s that read as a 9", "p"),
-    ("Q: 6s called a 6", "q"),
-    ("Dual weight on Q (dual)", None),
+    ("Q: 6s called a 6\nwhat the rule was meant to teach", "q"),
+    ("P: turned 6s that read as a 9\nlow: met by not-P, the shortcut", "p"),
+    ('Where dual puts its weight\nQ, "it is a 6", or not-P, "turned, it is no 9"', None),
 )
 Series = tuple[str, str, list[float]]
 
 
 def save_figure(study: Study, path: Path) -> None:
-    """Draw all runs of a study, a row for each pool: P and Q on held-out 6s in percent, and the mean dual weights on Q."""
+    """Draw all runs of a study, a row for each pool: Q and P on held-out 6s in percent, and the mean dual weights on Q."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -42,14 +42,18 @@ def save_figure(study: Study, path: Path) -> None:
             series = _weights(runs) if measure is None else _percentages(runs, measure)
             _draw(axes, series, study.epochs, top=100.0 if measure else 1.0)
             if measure is None:
-                axes.set_yticks([0, 0.5, 1], ["all on\nnot-P", "equal", "all\non Q"])
+                axes.set_yticks([0, 0.5, 1], ["not-P", "equal", "Q"])
             if pool == pools[0]:
                 axes.set_title(title, loc="left", fontsize=11, color=INK)
             if pool == pools[-1]:
                 axes.set_xlabel("epoch", color=INK)
         axes_row[0].set_ylabel(f"pool of {POOL_NAMES[pool]}\n\n% of held-out 6s", color=INK)
     figure.suptitle(
-        "No label for 6, one rule: what reads as a 9 after half a turn is a 6", x=0.01, ha="left", fontsize=13, color=INK
+        "No label for 6, one rule: if an image reads as a 9 after half a turn (P), it is a 6 (Q)",
+        x=0.01,
+        ha="left",
+        fontsize=13,
+        color=INK,
     )
     figure.savefig(path, dpi=150)
 

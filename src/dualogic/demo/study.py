@@ -118,6 +118,7 @@ def run_study(
     skip_missing: bool = False,
     on_run: Callable[[str, str], None] = lambda pool, method: None,
     on_epoch: Callable[[], None] = lambda: None,
+    on_end: Callable[[Run], None] = lambda run: None,
 ) -> Study:
     """Train every method on every pool.
 
@@ -129,6 +130,7 @@ def run_study(
         skip_missing: leave out a method whose extra is not installed, instead of raising.
         on_run: called with the pool and the method before each run.
         on_epoch: called after each epoch.
+        on_end: called with each run that has ended.
     """
     if epochs < 1:
         raise OptionError(f"--epochs must be at least 1; got {epochs}")
@@ -151,6 +153,8 @@ def run_study(
                 if not skip_missing:
                     raise
                 skipped[method] = str(error)
+            else:
+                on_end(runs[-1])
     return Study(epochs, seed, tuple(runs), skipped, sizes, time.perf_counter() - started)
 
 

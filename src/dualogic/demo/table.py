@@ -10,10 +10,12 @@ from dualogic.demo.training import Run
 if TYPE_CHECKING:
     from rich.table import Table
 
-COLUMNS = ("accuracy", "satisfied", "not-P", "Q", "weight on Q\n6s / others", "time")
+COLUMNS = ("accuracy", "rule\nmet", "Q:\ncalled\na 6", "not-P:\nturned,\nno 9", "weight on Q\n6s / others", "time")
 EXPLANATION = (
-    "Pool: what the rule sees, only 6s or all digits. Accuracy (%) on all held-out images; satisfied, not-P and Q (%) on "
-    "held-out 6s, where a class must lead by 0.1. Not-P as in the paper: some other class leads 9 after half a turn."
+    "The rule is P >> Q: what reads as a 9 after half a turn (P) is a 6 (Q). It was meant to be met by Q, calling 6s a 6. The "
+    "shortcut is not-P: turned 6s are no longer read as a 9, and the rule asks for nothing. Pool: what the rule sees, only 6s or "
+    "all digits. Accuracy (%) on all held-out images; rule met, Q and not-P (%) on held-out 6s, where a class must lead by 0.1. "
+    "Weight on Q: from 0, all on not-P, to 1, all on Q."
 )
 
 
@@ -51,7 +53,7 @@ def _cells(run: Run) -> list[str]:
     duration = f"{run.seconds:.1f} s"
     if run.failure is not None:
         return ["diverged", "", "", "", "", duration]
-    percentages = [f"{value:.1f}" for value in (final.accuracy, final.satisfied, final.not_p, final.q)]
+    percentages = [f"{value:.1f}" for value in (final.accuracy, final.satisfied, final.q, final.not_p)]
     if final.weight_sixes is None:
         weights = ""
     else:

@@ -12,6 +12,7 @@ from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Complement, Formula
 from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import walk
+from dualogic.formula.number import NumberExpression
 from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, broadcast, check_name, declare_shape
 from dualogic.formula.symbol import ClassExpression, Variable, check_input
 from dualogic.formula.term import Constant, Index, Number, Term, as_term
@@ -131,8 +132,12 @@ def compare(operation: str, left: Any, right: Any, margin: float = 0.0) -> Formu
             f"a formula cannot be compared with {operation!r}, in {left} {operation} {right}. A chained comparison such as "
             f"0 <= x <= 1 must be written (x >= 0) & (x <= 1)"
         )
-    if isinstance(left, ClassExpression) or isinstance(right, ClassExpression):
-        raise FormulaTypeError(f"{left} {operation} {right} compares a class with a term; classes are compared by == and !=")
+    if isinstance(left, NumberExpression) or isinstance(right, NumberExpression):
+        if margin:
+            raise OptionError(f"{left} {operation} {right} compares classes, which take no margin; got margin={margin!r}")
+        from dualogic.formula.relation import relate
+
+        return relate(operation, left, right)
     first, second = as_term(left), as_term(right)
     if isinstance(first, (Number, Constant)):
         first, second, operation = second, first, MIRRORED[operation]
@@ -187,7 +192,7 @@ def eq(left: Any, right: Any) -> Formula:
     """``left == right``, costing ``|left - right|``."""
     if isinstance(left, ClassExpression):
         return class_equals(left, right)
-    if isinstance(right, ClassExpression):
+    if isinstance(right, ClassExpression) and not isinstance(left, NumberExpression):
         return class_equals(right, left)
     return compare("==", left, right)
 
@@ -199,9 +204,13 @@ def class_equals(operand: ClassExpression, other: Any) -> Formula:
         if mine.size != theirs.size or mine.classes != theirs.classes:
             raise SymbolError(
                 f"{operand} and {other} cannot be compared: they have different classes ({_describe(mine)} and "
-                f"{_describe(theirs)})"
+                f"{_describe(theirs)})" + ("" if mine.classes or theirs.classes else f"; as numbers: {operand} + 0 == {other}")
             )
         return ClassEqual(operand, other)
+    if isinstance(other, NumberExpression):
+        from dualogic.formula.relation import relate
+
+        return relate("==", operand, other)
     if isinstance(other, (Formula, Term)):
         raise FormulaTypeError(f"{operand} is a class; it cannot be compared with {other}")
     return ClassIn(operand, (operand.symbol.class_index(other),))

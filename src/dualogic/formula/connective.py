@@ -182,7 +182,8 @@ class Formula(Node):
 
         Args:
             tol: a comparison ``v <= c`` holds where ``v <= c + tol``; strict ones are complements of relaxed ones.
-            lead: ``f == k`` holds where the probability of class ``k`` exceeds every other by more than this.
+            lead: ``f == k`` holds where the probability of class ``k`` exceeds every other by more than this, and ``a + b == s``
+                where that is so of the likeliest class of each, and these meet it.
             tensors: one for each symbol, by name, with a leading batch axis.
 
         Returns:

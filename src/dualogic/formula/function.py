@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
+from dualogic.formula.number import NumberExpression, NumberTable, as_number
 from dualogic.formula.shape import Shape, as_axes, check_name, declare_shape, max_shape
 from dualogic.formula.term import Term, as_term
 
@@ -32,22 +33,28 @@ class Application(Term):
         self._derive("shape", self.sizes)
 
 
-def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, shape: Any = None) -> Term:
+def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, shape: Any = None) -> Any:
     """Use any differentiable function of bound tensors as a term.
 
     The function gets one tensor for each term, of shape ``(batch, *term.shape)``, and returns one of shape
     ``(batch, *shape)``. It is opaque: rules print it by its name.
 
+    Of classes it makes a table: the function gets integer tensors of one shape and returns whole numbers of that shape, and is
+    asked once for every combination of values.
+
     Args:
         function: called with tensors; must treat every sample by itself and keep the batch axis first.
         terms: its arguments.
         name: how it prints; the function's own name by default.
-        shape: the axes of the result; found by a call with zeros by default.
+        shape: the axes of the result; found by a call with zeros by default. A table has those of its classes.
 
     Example:
         >>> import dualogic as dl, torch
         >>> dl.apply(torch.sigmoid, dl.var("z", 3), name="sigmoid").max() <= 0.5
         sigmoid(z).max() <= 0.5
+        >>> a, b, s = (dl.categorical(name, 10) for name in "abs")
+        >>> dl.apply(lambda n: n % 10, a + b, name="last_digit") == s
+        last_digit(a + b) == s
     """
     if not callable(function):
         raise FormulaTypeError(f"dl.apply needs a function first; got {function!r}")
@@ -64,9 +71,11 @@ def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, sh
             f"dl.apply needs a hashable function, because equal rules must be recognised; got {function!r}: wrap it in a plain "
             f"function, or make its class hashable (eq=False for a dataclass)"
         ) from error
-    operands = tuple(map(as_term, terms))
-    if not operands:
+    if not terms:
         raise FormulaTypeError(f"dl.apply({label}) needs at least one term")
+    if any(isinstance(term, NumberExpression) for term in terms):
+        return NumberTable(label, function, tuple(map(as_number, terms)))
+    operands = tuple(map(as_term, terms))
     sizes = _probe(function, label, operands) if shape is None else declare_shape(as_axes(shape), label)
     return Application(label, function, operands, sizes)
 

@@ -9,6 +9,7 @@ from dualogic.errors import SymbolError
 from dualogic.formula.atom import Boolean
 from dualogic.formula.function import Application
 from dualogic.formula.node import Node
+from dualogic.formula.number import NumberTable
 from dualogic.formula.shape import Axis, Ragged, shorten
 from dualogic.formula.symbol import Categorical, Mask, Variable
 from dualogic.formula.term import Constant
@@ -22,9 +23,9 @@ def collect_symbols(nodes: Iterable[Node]) -> dict[str, Node]:
     names: dict[str, Any] = {}
     axes: dict[str, Axis] = {}
     for node in nodes:
-        if not (isinstance(node, (*SYMBOLS, Application)) or (isinstance(node, Constant) and node.name is not None)):
+        if not (isinstance(node, (*SYMBOLS, Application, NumberTable)) or (isinstance(node, Constant) and node.name is not None)):
             continue
-        meaning: Any = node.function if isinstance(node, Application) else node
+        meaning: Any = node.function if isinstance(node, (Application, NumberTable)) else node
         known = names.setdefault(str(node.name), meaning)
         if known is not meaning and (isinstance(known, Node) or isinstance(meaning, Node) or known != meaning):
             raise SymbolError(

@@ -18,15 +18,41 @@ from dualogic.formula.connective import (
 )
 from dualogic.formula.evidence import evidence as take_as_evidence
 from dualogic.formula.node import Node
-from dualogic.formula.shape import as_int
+from dualogic.formula.shape import as_int, format_shape
 
 
 def _operands(values: tuple[Any, ...], where: str) -> list[Formula]:
-    if len(values) == 1 and not isinstance(values[0], Node) and isinstance(values[0], Iterable):
+    """What a connective was given, one by one or as one list."""
+    listed = len(values) == 1 and not isinstance(values[0], Node) and isinstance(values[0], Iterable)
+    if listed:
         values = tuple(values[0])
     if not values:
         raise FormulaTypeError(f"{where} needs at least one formula")
-    return [as_formula(value, where) for value in values]
+    operands = [as_formula(value, where) for value in values]
+    if listed and len(operands) == 1 and operands[0].shape:
+        raise FormulaTypeError(
+            f"{where} of a list with one formula, {operands[0].brief()}, which has the axes {format_shape(operands[0].shape)}: "
+            f"give the formula without the list to mean its entries, or leave {where} out to mean every entry by itself"
+        )
+    return operands
+
+
+def _several(values: tuple[Any, ...], where: str) -> list[Formula]:
+    """The formulas that are counted: those given, or the entries of the one that is given."""
+    operands = _operands(values, where)
+    if len(operands) > 1 or not operands[0].shape:
+        return operands
+    from dualogic.normalize.reindex import reindex
+
+    (array,) = operands
+    if len(array.shape) > 1 or not isinstance(array.shape[0], int):
+        several = len(array.shape) > 1
+        reason = "it is not clear along which" if several else "its length is not known before tensors are bound"
+        raise FormulaTypeError(
+            f"{where} counts the entries of one axis, and {array.brief()} has the axes {format_shape(array.shape)}: {reason}; "
+            f"give the entries one by one, as in {where}({'t[:, 0], t[:, 1]' if several else 't[0], t[1]'})"
+        )
+    return [reindex(array, (("at", place),)) for place in range(array.shape[0])]
 
 
 def _junction(operation: str, values: tuple[Any, ...], where: str) -> Formula:
@@ -40,11 +66,13 @@ def _junction(operation: str, values: tuple[Any, ...], where: str) -> Formula:
     for operand in operands:
         same = isinstance(operand, Junction) and operand.operation == operation
         flat.extend(operand.operands if same else (operand,))  # type: ignore[attr-defined]
+    if len(operands) == 1 and operands[0].shape:
+        return operands[0].all() if operation == "&" else operands[0].any()
     return flat[0] if len(flat) == 1 else Junction(operation, tuple(flat))
 
 
 def And(*formulas: Any) -> Formula:
-    """All of the formulas hold; ``a & b & c`` is the same.
+    """All of the formulas hold; ``a & b & c`` is the same. Of one formula with axes, all entries: ``And(t)`` is ``t.all()``.
 
     Example:
         >>> import dualogic as dl
@@ -56,7 +84,7 @@ def And(*formulas: Any) -> Formula:
 
 
 def Or(*formulas: Any) -> Formula:
-    """At least one of the formulas holds; ``a | b | c`` is the same."""
+    """At least one of the formulas holds; ``a | b | c`` is the same. Of one formula with axes, at least one entry."""
     return _junction("|", formulas, "Or (|)")
 
 
@@ -87,31 +115,40 @@ def Implies(antecedent: Any, consequent: Any, evidence: bool | float | None = No
     return Implication(first, as_formula(consequent, where))
 
 
-def Iff(left: Any, right: Any) -> Formula:
-    """Both hold or neither does: ``(left >> right) & (right >> left)``."""
-    return Equivalence(as_formula(left, "Iff"), as_formula(right, "Iff"), False)
+def Iff(left: Any, right: Any = None) -> Formula:
+    """Both hold or neither does: ``Iff(a, b)`` is ``(a >> b) & (b >> a)``. Also of one formula with two entries."""
+    return Equivalence(*_pair(left, right, "Iff"), False)
 
 
-def Xor(left: Any, right: Any) -> Formula:
+def Xor(left: Any, right: Any = None) -> Formula:
     """Exactly one of two holds: the negation of :func:`Iff`."""
-    return Equivalence(as_formula(left, "Xor"), as_formula(right, "Xor"), True)
+    return Equivalence(*_pair(left, right, "Xor"), True)
+
+
+def _pair(left: Any, right: Any, where: str) -> tuple[Formula, Formula]:
+    found = _several((left,) if right is None else (left, right), where)
+    if len(found) != 2:
+        raise FormulaTypeError(f"{where} joins two formulas; got {len(found)}. For one of several write ExactlyOne(a, b, c)")
+    return found[0], found[1]
 
 
 def ExactlyOne(*formulas: Any) -> Formula:
-    """One of the formulas holds and no other.
+    """One of the formulas holds and no other; of one formula with an axis, one of its entries.
 
     Example:
         >>> import dualogic as dl
         >>> a, b, c = (dl.boolean(name) for name in "abc")
-        >>> dl.ExactlyOne(a, b, c)
-        ExactlyOne(a, b, c)
+        >>> dl.ExactlyOne(a, b, c), dl.ExactlyOne(dl.boolean("t", 3))
+        (ExactlyOne(a, b, c), ExactlyOne(t[0], t[1], t[2]))
     """
-    operands = _operands(formulas, "ExactlyOne")
+    operands = _several(formulas, "ExactlyOne")
     return operands[0] if len(operands) == 1 else Cardinality(1, True, tuple(operands))
 
 
 def AtMost(*arguments: Any, k: int | None = None) -> Formula:
     """At most ``k`` of the formulas hold: ``AtMost(k, a, b, c)``, ``AtMost(k, [a, b, c])`` or ``AtMost(a, b, c, k=k)``.
+
+    Of one formula with an axis, at most ``k`` of its entries hold.
 
     Example:
         >>> import dualogic as dl
@@ -126,7 +163,7 @@ def AtMost(*arguments: Any, k: int | None = None) -> Formula:
             raise FormulaTypeError("AtMost needs a number first, as in AtMost(1, a, b, c)")
         k = rest.pop(place)
     bound = as_int(k)
-    operands = _operands(tuple(rest), "AtMost")
+    operands = _several(tuple(rest), "AtMost")
     if bound is None or bound < 0:
         raise OptionError(f"AtMost needs a number of at least 0; got {k!r}")
     if bound >= len(operands):

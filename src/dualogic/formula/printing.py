@@ -25,6 +25,8 @@ from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import format_items
 from dualogic.formula.node import Node
+from dualogic.formula.number import NumberArithmetic, NumberTable
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.rope import Rope
 from dualogic.formula.shape import format_count
 from dualogic.formula.symbol import (
@@ -148,7 +150,7 @@ def _constant(node: Constant, texts: _Texts) -> Text:
     return Rope(listed(node.rows())), CALL
 
 
-def _arithmetic(node: Arithmetic, texts: _Texts) -> Text:
+def _arithmetic(node: Arithmetic | NumberArithmetic, texts: _Texts) -> Text:
     strength = _STRENGTH[node.operation]
     # Python groups '**' to the right and everything else to the left.
     left, right = (CALL, POWER) if node.operation == "**" else (strength, strength + 1)
@@ -180,7 +182,7 @@ def _dims(node: Any) -> str:
     return str(node.dims[0]) if len(node.dims) == 1 else str(node.dims)
 
 
-def _application(node: Application, texts: _Texts) -> Text:
+def _application(node: Application | NumberTable, texts: _Texts) -> Text:
     return Rope(f"{node.name}(", _listed([texts.bare(operand) for operand in node.operands]), ")"), CALL
 
 
@@ -215,6 +217,10 @@ def _class_equal(node: ClassEqual, texts: _Texts) -> Text:
     return _compared(node, "==", texts)
 
 
+def _relation(node: ClassRelation, texts: _Texts) -> Text:
+    return _compared(node, node.operation, texts)
+
+
 def _junction(node: Any, texts: _Texts) -> Text:
     strength = _STRENGTH[node.operation]
     operands = node.operands if isinstance(node, Junction) else (node.left, node.right)
@@ -230,7 +236,7 @@ def _junction(node: Any, texts: _Texts) -> Text:
 
 def _complement(node: Any, texts: _Texts) -> Text:
     operand = node.operand
-    if isinstance(operand, ClassEqual):
+    if isinstance(operand, ClassEqual) or (isinstance(operand, ClassRelation) and operand.operation == "=="):
         return _compared(operand, "!=", texts)
     if isinstance(operand, ClassIn) and len(operand.classes) == 1:
         return _class_in(operand, texts, "!=")
@@ -281,6 +287,8 @@ _RENDERERS: dict[type, Callable[[Any, _Texts], Text]] = {
     Number: _number,
     Constant: _constant,
     Arithmetic: _arithmetic,
+    NumberArithmetic: _arithmetic,
+    NumberTable: _application,
     MatrixProduct: _matrix_product,
     Negation: _negation,
     Absolute: _absolute,
@@ -300,6 +308,7 @@ _RENDERERS: dict[type, Callable[[Any, _Texts], Text]] = {
     Comparison: _comparison,
     ClassIn: _class_in,
     ClassEqual: _class_equal,
+    ClassRelation: _relation,
     Junction: _junction,
     Complement: _complement,
     Implication: _implication,

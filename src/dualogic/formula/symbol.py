@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dualogic.errors import FormulaTypeError, SymbolError
 from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import Node
+from dualogic.formula.number import NumberExpression
 from dualogic.formula.shape import (
     WHOLE,
     Deferred,
@@ -46,13 +47,16 @@ class Variable(Term):
         self._derive("shape", self.sizes)
 
 
-class ClassExpression(Node):
+class ClassExpression(NumberExpression):
     """Something that has a class: a categorical symbol, or an indexed one.
 
-    ``f == 6``, ``f != 9``, ``f.isin([4, 6])`` and ``f == g`` give formulas.
+    ``f == 6``, ``f != 9``, ``f.isin([4, 6])`` and ``f == g`` give formulas. A class without names also counts as the number that
+    is its index: ``f + g <= 9``, ``f < g``.
     """
 
-    shape: Shape
+    @property
+    def values(self) -> Sequence[int]:  # type: ignore[override]
+        return range(self.symbol.size)
 
     @property
     def symbol(self) -> Categorical:
@@ -97,16 +101,6 @@ class ClassExpression(Node):
 
     def __bool__(self) -> bool:
         raise FormulaTypeError(f"{self} has no truth value; compare it with a class, as in {self} == 0")
-
-    def _no_order(self, other: Any = None) -> Formula:
-        raise FormulaTypeError(
-            f"{self} is a class and classes have no order or arithmetic: use ==, != or .isin([...]), or "
-            f"{self}.probabilities for its probabilities as numbers"
-        )
-
-    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_order
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _no_order
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __abs__ = _no_order
 
     def _no_logic(self, other: Any) -> Formula:
         raise FormulaTypeError(

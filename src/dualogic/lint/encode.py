@@ -6,9 +6,11 @@ complements where probabilities tie; see :meth:`~dualogic.lint.world.World.has_c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import z3
 
 from dualogic.formula.atom import NEGATED, BooleanExpression, ClassEqual, ClassIn, Comparison
@@ -24,6 +26,8 @@ from dualogic.formula.connective import (
 )
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.node import children, walk
+from dualogic.formula.number import OPERATIONS, look_up
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import MaskComplement, MaskExpression, MaskJunction
 from dualogic.lint.terms import TermEncoder, choose, locate, positions
 from dualogic.lint.world import Entry, World
@@ -37,6 +41,9 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": lambda left, right: left == right,
     "!=": lambda left, right: left != right,
 }
+
+LARGEST_TABLE = 10_000
+"""How many combinations of values a product or a table of classes may have; a larger one can be any number."""
 
 
 class Encoder:
@@ -108,6 +115,8 @@ class Encoder:
             return value if positive else z3.Not(value)
         if isinstance(node, ClassEqual):
             return self._same_class(node, position, positive)
+        if isinstance(node, ClassRelation):
+            return self._relation(node, position, positive)
         if isinstance(node, Complement):
             return self.below(node.operand, position, not positive)
         if isinstance(node, (Evidence, Level)):
@@ -135,6 +144,39 @@ class Encoder:
 
         pairs = [[has(side, label) for side in (node.left, node.right)] for label in range(node.left.symbol.size)]
         return z3.Or([z3.And(pair) for pair in pairs]) if positive else z3.And([z3.Or(pair) for pair in pairs])
+
+    def _relation(self, node: ClassRelation, position: Entry, positive: bool) -> Any:
+        values = [self.terms.entry(leaf, fit(position, leaf.shape), self.world.class_number) for leaf in node.leaves]
+        made: list[Any] = []
+        for kind, *rest in node.steps:
+            if kind in ("class", "number"):
+                made.append(values[rest[0]] if kind == "class" else z3.IntVal(rest[0]))
+            elif kind in ("+", "-"):
+                made.append(made[rest[0]] + made[rest[1]] if kind == "+" else made[rest[0]] - made[rest[1]])
+            else:
+                made.append(self._table(node, made, len(made)))
+        holds = COMPARE[node.operation](*(made[side] for side in node.sides))
+        if not positive:
+            return z3.Not(holds)
+        leads = [self.terms.entry(leaf, fit(position, leaf.shape), self.world.leads) for leaf in node.leaves]
+        return z3.And(holds, *leads)
+
+    def _table(self, node: ClassRelation, made: list[Any], place: int) -> Any:
+        """A step that is no sum, value by value: a new number with what each combination of its parts makes of it."""
+        result = self.world.fresh(z3.Int, "table")
+        kind, *rest = node.steps[place]
+        operands = rest[1:] if kind == "table" else rest
+        parts = list(dict.fromkeys(operands))
+        if math.prod(len(node.ranges[part]) for part in parts) > LARGEST_TABLE:
+            self.world.opaque.add(id(node))
+            return result
+        rows = torch.cartesian_prod(*(torch.tensor(node.ranges[part]) for part in parts)).reshape(-1, len(parts))
+        columns = [rows[:, parts.index(part)] for part in operands]
+        values = look_up(*rest[0], *columns) if kind == "table" else OPERATIONS[kind](*columns)
+        for row, value in zip(rows.tolist(), values.tolist()):
+            known = [made[part] == number for part, number in zip(parts, row)]
+            self.world.axioms.append(z3.Implies(z3.And(known), result == value))
+        return result
 
     def _count(self, node: Cardinality, position: Entry, positive: bool) -> Any:
         holding = [self.below(operand, position, True) for operand in node.operands]

@@ -15,6 +15,7 @@ from dualogic.formula.atom import Boolean, BooleanExpression, ClassEqual, ClassI
 from dualogic.formula.connective import Cardinality, Formula
 from dualogic.formula.function import Application
 from dualogic.formula.node import Node, walk
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import max_shape
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.lint.finding import Finding, found
@@ -44,7 +45,7 @@ def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]
     """
     nodes = walk(formula)
     costs = ["log"]
-    if any(isinstance(node, (BooleanExpression, ClassIn, ClassEqual)) for node in nodes):
+    if any(isinstance(node, (BooleanExpression, ClassIn, ClassEqual, ClassRelation)) for node in nodes):
         costs.append("probability")
     inputs = draw_inputs(formula, ranges)
     if len(next(iter(inputs.values()))) * _size(nodes) > LARGEST or _clauses(nodes) > MOST_CLAUSES:
@@ -74,6 +75,8 @@ def _size(nodes: Iterable[Node]) -> int:
     for node in nodes:
         entries = math.prod(max_shape(node.shape)) if hasattr(node, "shape") else 0
         classes = node.operand.symbol.size if isinstance(node, ClassIn) else 1
+        if isinstance(node, ClassRelation):
+            classes = sum(map(len, node.ranges)) * max(map(len, node.ranges))
         total += entries * (node.left.symbol.size**2 if isinstance(node, ClassEqual) else classes)
     return total
 

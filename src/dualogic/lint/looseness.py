@@ -18,6 +18,7 @@ import z3
 from dualogic.formula.atom import MIRRORED, BooleanExpression, ClassEqual, ClassIn
 from dualogic.formula.connective import Formula, Quantifier
 from dualogic.formula.node import walk
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.lint.atoms import AtomEncoder, Key, canonical, conjuncts, numbers_of, relax, within
 from dualogic.lint.finding import Finding, found
@@ -83,7 +84,9 @@ class _Search:
         self.formula = formula
         self.timeout = max(1, int(timeout * 1000))
         self.world = World([formula], ranges)
-        self.applies = not any(isinstance(node, (BooleanExpression, ClassIn, ClassEqual)) for node in walk(formula))
+        self.applies = not any(
+            isinstance(node, (BooleanExpression, ClassIn, ClassEqual, ClassRelation)) for node in walk(formula)
+        )
         if not self.applies:
             return
         self.encoder = AtomEncoder(self.world, lambda _: z3.BoolVal(True))

@@ -150,6 +150,17 @@ class World:
         values, largest = self._probabilities(name, entry)
         return z3.And(inside, *[value < largest for label, value in enumerate(values) if label not in labels])
 
+    def class_number(self, name: str, entry: Entry) -> Any:
+        """The class as the number that is its index."""
+        return z3.Sum([z3.If(chosen, label, 0) for label, chosen in enumerate(self.classes(name, entry))])
+
+    def leads(self, name: str, entry: Entry) -> Any:
+        """Whether one class is more probable than every other."""
+        if name not in self._numeric:
+            return z3.BoolVal(True)
+        labels = range(len(self.classes(name, entry)))
+        return z3.Or([self.has_class(name, entry, (label,), True) for label in labels])
+
     def witness(self, model: Any) -> dict[str, Any]:
         """A model in the user's symbols."""
         lengths = {

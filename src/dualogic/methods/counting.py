@@ -71,7 +71,6 @@ class CountingProgram(Program):
         # There are no tensor operations to plan, only tensors to check.
         self.plan = Binder(rules)  # type: ignore[assignment]
         self.vocabulary, self.circuit = _compile(tuple(rules.items()), method)
-        self.fixed = self.vocabulary.fixed
 
     def evaluate(self, bound: Bound) -> Any:
         """Costs ``(batch, rules)``."""
@@ -80,7 +79,7 @@ class CountingProgram(Program):
         else:
             logarithms = self.circuit(*self.vocabulary.weights(bound))
         costs = (-logarithms).clamp_min(0.0)
-        if not self.fixed:
+        if not self.vocabulary.can_fail:
             return costs
         # Nothing that the network says makes it hold; and nothing is taught, where a finite cost would teach what is left out.
         return torch.where(logarithms < 0.5 * ABSENT, torch.inf, costs)

@@ -1,6 +1,7 @@
 """Formulas over classes and Booleans as propositions: quantifiers written out, every atom a ground literal.
 
 A proposition is a nested tuple, compared by value: ``("boolean", name, entry)``, ``("class", name, entry, labels)``,
+``("relation", node, ((name, entry), ...))`` with a place for each class in it,
 ``("mask", name, entry)``, ``("axis", name, position)`` (whether a ragged axis is that long), ``("not", a)``,
 ``("and", operands)``, ``("or", operands)`` and ``("count", bound, exact, operands)``. An *entry* is the flat position within
 the symbol's axes at their largest sizes.
@@ -17,6 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic.compile.convolution import program_of
+from dualogic.compile.number import check_independent
 from dualogic.errors import FormulaTypeError, ShapeError, SizeError
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import (
@@ -32,6 +35,7 @@ from dualogic.formula.connective import (
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.indexing import items_to_key
 from dualogic.formula.node import Node
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import Ragged, Shape, max_shape
 from dualogic.formula.symbol import Mask, MaskComplement, MaskIndex, MaskJunction
 from dualogic.normalize.depth import check_depth
@@ -40,6 +44,7 @@ Proposition = tuple[Any, ...]
 Position = tuple[int, ...]
 GROUND_LIMIT = 200_000
 JOINING = ("not", "and", "or", "count")
+ATOMS = ("boolean", "class", "value", "relation", "mask", "axis")
 
 
 def ground(formula: Formula, method: str) -> Proposition:
@@ -95,6 +100,11 @@ class _Grounder:
             names = (node.left.symbol.name, node.right.symbol.name)
             labels = range(node.left.symbol.size)
             return _join("or", [_join("and", [("class", *pair, (label,)) for pair in zip(names, entries)]) for label in labels])
+        if isinstance(node, ClassRelation):
+            check_independent(node)
+            program_of(node, False)  # refuses one that always holds or never
+            places = [(leaf.symbol.name, self._entry(leaf, fit(position, leaf.shape))) for leaf in node.leaves]
+            return ("relation", node, tuple(places))
         if isinstance(node, (Complement, MaskComplement)):
             return _negate(below(node.operand))
         if isinstance(node, Evidence) and node.share:
@@ -203,7 +213,7 @@ def atoms(*propositions: Proposition) -> list[Proposition]:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if node[0] in ("boolean", "class", "mask", "axis"):
+        if node[0] in ATOMS:
             found[node] = None
         elif node[0] == "not":
             stack.append(node[1])
@@ -218,7 +228,7 @@ def substitute(proposition: Proposition, replace: Callable[[Proposition], Propos
 
     def visit(node: Proposition) -> Proposition:
         if id(node) not in done:
-            if node[0] in ("boolean", "class", "mask", "axis"):
+            if node[0] in ATOMS:
                 done[id(node)] = replace(node)
             elif node[0] == "not":
                 done[id(node)] = _negate(visit(node[1]))

@@ -25,6 +25,7 @@ from dualogic.formula.connective import (
     Resting,
 )
 from dualogic.formula.evidence import Evidence
+from dualogic.formula.relation import ClassRelation
 from dualogic.normalize.depth import check_depth
 from dualogic.normalize.evidence import mark_literals
 from dualogic.normalize.unlabelled import Asking, Unlabelled
@@ -62,7 +63,7 @@ def is_literal(formula: Formula) -> bool:
     """Whether the formula is an atom or a negated one, perhaps marked as evidence."""
     formula = formula.operand if isinstance(formula, Evidence) else formula
     atom = formula.operand if isinstance(formula, Complement) else formula
-    return isinstance(atom, (Comparison, ClassIn, Boolean, BooleanIndex))
+    return isinstance(atom, (Comparison, ClassIn, ClassRelation, Boolean, BooleanIndex))
 
 
 def join(operation: str, operands: Sequence[Formula]) -> Formula:

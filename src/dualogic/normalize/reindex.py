@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualogic.formula.atom import ClassIn, Comparison
-from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier
+from dualogic.formula.atom import ClassEqual, ClassIn, Comparison
+from dualogic.formula.connective import (
+    Cardinality,
+    Complement,
+    Equivalence,
+    Formula,
+    Implication,
+    Junction,
+    Level,
+    Quantifier,
+)
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.indexing import items_to_key
+from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import Item, Shape
 from dualogic.formula.symbol import MaskExpression
 
@@ -16,7 +26,7 @@ NEW: Item = ("new",)
 
 
 def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
-    """``formula[items]`` for a formula in negation normal form.
+    """``formula[items]``.
 
     Args:
         formula: has one axis for each item that is not ``NEW``.
@@ -24,25 +34,28 @@ def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
     """
     if all(item == KEEP for item in items):
         return formula
-    if isinstance(formula, Junction):
-        return Junction(formula.operation, tuple(_reindex_operand(operand, items) for operand in formula.operands))
-    if isinstance(formula, (Complement, Level)):
-        return type(formula)(reindex(formula.operand, items))
-    if isinstance(formula, Evidence):
-        return Evidence(reindex(formula.operand, items), formula.share)
+    if isinstance(formula, (Junction, Complement, Level, Evidence, Implication, Equivalence, Cardinality)):
+        return type(formula)(*(_reindex_field(getattr(formula, name), items) for name in formula._field_names()))
     if isinstance(formula, Quantifier):
         return _reindex_quantifier(formula, items)
     if isinstance(formula, Comparison):
         left, right = (select(term, term.shape, items) for term in (formula.left, formula.right))
         return Comparison(formula.operation, left, right, formula.margin)
+    if isinstance(formula, ClassEqual):
+        return ClassEqual(*(select(side, side.shape, items) for side in (formula.left, formula.right)))
     if isinstance(formula, ClassIn):
         return ClassIn(select(formula.operand, formula.operand.shape, items), formula.classes)
+    if isinstance(formula, ClassRelation):
+        chosen = [select(leaf, leaf.shape, items) for leaf in formula.leaves]
+        return ClassRelation(formula.operation, *formula.rebuild(chosen))
     indexed: Formula = select(formula, formula.shape, items)
     return indexed
 
 
-def _reindex_operand(operand: Formula, items: tuple[Item, ...]) -> Formula:
-    return reindex(operand, _fitting(operand.shape, items))
+def _reindex_field(value: Any, items: tuple[Item, ...]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_reindex_field(part, items) for part in value)
+    return reindex(value, _fitting(value.shape, items)) if isinstance(value, Formula) else value
 
 
 def _fitting(shape: Shape, items: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -9,6 +9,7 @@ from dualogic.errors import suggest
 from dualogic.formula.atom import class_equals, class_in, compare
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
+from dualogic.formula.number import NumberExpression
 from dualogic.formula.symbol import ClassExpression
 from dualogic.text.literals import read_number, read_string
 from dualogic.text.names import Group, describe_value
@@ -44,11 +45,14 @@ def link(reader: Reader, sign: str, left: Side, right: Side) -> Formula:
     for side, other in ((left, right), (right, left)):
         _refuse(reader, side, other, sign)
     operation = {"is": "==", "is not": "!="}.get(sign, sign)
-    if operation not in ("==", "!=") and (isinstance(left[1], ClassExpression) or isinstance(right[1], ClassExpression)):
-        raise reader.source.error(left[0], f"classes have no order, so '{sign}' cannot compare them", "write '==', '!=' or 'in'")
+    if operation not in ("==", "!="):
+        for (_, value), (_, other) in ((left, right), (right, left)):
+            if isinstance(value, Undeclared):
+                raise reader.unknown(value.token, (isinstance(other, ClassExpression) and other.symbol.classes) or ())
+        return compare(operation, left[1], right[1])
     first = _class_label(reader, left, right[1])
     second = _class_label(reader, right, left[1])
-    if not isinstance(first, ClassExpression) and isinstance(second, ClassExpression):
+    if not isinstance(first, NumberExpression) and isinstance(second, ClassExpression):
         first, second = second, first
     if isinstance(first, ClassExpression):
         equal = class_equals(first, second)

@@ -10,6 +10,7 @@ from dualogic.errors import DualogicError, ParseError, suggest
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import And, Iff, Implies, Not, Or
 from dualogic.formula.node import Node
+from dualogic.formula.number import NumberExpression
 from dualogic.formula.symbol import ClassExpression, MaskExpression
 from dualogic.formula.term import Term
 from dualogic.text.comparison import ClassSet, Undeclared, link
@@ -60,7 +61,7 @@ class Reader:
         remedies: list[tuple[Any, str]] = [
             (ClassExpression, "compare it with a class, as in 'f == 3'"),
             (MaskExpression, "a mask says what exists: pass it as where= to .all() or .any(), or declare a bool"),
-            ((Term, int, float), "compare it with something, as in 'x <= 1'"),
+            ((Term, NumberExpression, int, float), "compare it with something, as in 'x <= 1'"),
         ]
         remedy = [text for kind, text in remedies if isinstance(value, kind)][:1]
         return self.source.error(tree, f"expected a formula {where}; this is {describe_value(value)}", *remedy)
@@ -182,7 +183,7 @@ class Reader:
 
     def _operand(self, tree: Tree[Token]) -> Any:
         value = self.read(tree)
-        if isinstance(value, (Term, ClassExpression, int, float, list)):
+        if isinstance(value, (Term, NumberExpression, int, float, list)):
             return value
         raise self.source.error(tree, f"expected a term or a number; this is {describe_value(value)}")
 

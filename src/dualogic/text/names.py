@@ -14,6 +14,7 @@ from dualogic.formula.function import PRINTED_FUNCTIONS, Application, apply
 from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or, Xor, level
 from dualogic.formula.node import Node, walk
+from dualogic.formula.number import NumberExpression, NumberTable
 from dualogic.formula.shape import Axis
 from dualogic.formula.symbol import Categorical, ClassExpression, Mask, MaskExpression, Variable
 from dualogic.formula.term import Constant, Term, as_term, constant
@@ -59,8 +60,10 @@ class Function:
     function: Callable[..., Any]
     known: tuple[Application, ...] = ()
 
-    def __call__(self, *terms: Any) -> Term:
-        """The term ``name(*terms)``."""
+    def __call__(self, *terms: Any) -> Any:
+        """The term ``name(*terms)``, or the table of classes."""
+        if any(isinstance(term, NumberExpression) for term in terms):
+            return apply(self.function, *terms, name=self.name)
         operands = [id(as_term(term)) for term in terms]
         for application in self.known:
             if [id(operand) for operand in application.operands] == operands:
@@ -75,6 +78,7 @@ def describe_value(value: Any) -> str:
         (Constant, "a constant"),
         (Term, "a term"),
         (ClassExpression, "a class"),
+        (NumberExpression, "a number made of classes"),
         (MaskExpression, "a mask"),
         (Boolean, "a truth value"),
         (Formula, "a formula"),
@@ -125,12 +129,16 @@ def _parts(symbols: Any) -> Iterable[Any]:
 
 
 def _has_name(node: Node) -> bool:
+    if isinstance(node, NumberTable):
+        return node.name not in PRINTED_FUNCTIONS
     return isinstance(node, (*SYMBOLS, Application)) or (isinstance(node, Constant) and node.name is not None)
 
 
 def _own_name(value: Any) -> tuple[str, Any]:
     if isinstance(value, Application):
         return value.name, Function(value.name, value.function, (value,))
+    if isinstance(value, NumberTable):
+        return value.name, Function(value.name, value.function)
     if isinstance(value, (Axis, Group, Function)) or (isinstance(value, Node) and _has_name(value)):
         return str(value.name), value  # type: ignore[union-attr]
     name = getattr(value, "__name__", "<lambda>")

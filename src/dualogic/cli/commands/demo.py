@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Literal
 
@@ -40,9 +41,9 @@ class Demo:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        from dualogic.demo import choose_methods, choose_pools, run_study
+        from dualogic.demo import RULE, choose_methods, choose_pools, run_study
         from dualogic.demo.figure import save_figure
-        from dualogic.demo.table import make_table
+        from dualogic.demo.table import make_table, row_label
         from dualogic.demo.verdict import describe_pool
 
         methods, pools = choose_methods(self.method), choose_pools(self.pool)
@@ -50,8 +51,11 @@ class Demo:
         self.out.mkdir(parents=True, exist_ok=True)
         console = Console()
         columns = (TextColumn("{task.description:<16}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        count = len(methods) * len(pools)
+        console.print(f"Training {count} networks of {epochs} epochs each, for the rule {RULE}", highlight=False, markup=False)
         with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task("", total=len(methods) * len(pools) * epochs)
+            task = progress.add_task("", total=count * epochs)
+            done = itertools.count(1)
             study = run_study(
                 methods,
                 pools,
@@ -60,6 +64,9 @@ class Demo:
                 skip_missing="all" in self.method,
                 on_run=lambda pool, method: progress.update(task, description=f"{pool}, {method}"),
                 on_epoch=lambda: progress.advance(task),
+                on_end=lambda run: progress.console.print(
+                    f"{next(done)}/{count}  {run.pool}, {row_label(run.method)}: {run.seconds:.1f} s", highlight=False
+                ),
             )
         figure, numbers = self.out / "figure.png", self.out / "results.json"
         save_figure(study, figure)

@@ -1,0 +1,165 @@
+"""Relations between classes, such as ``a + b == s``: what they say of given classes, and what computes their probability."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dualogic.constants import Constants
+from dualogic.errors import ShapeError
+from dualogic.formula.indexing import items_to_key
+from dualogic.formula.number import OPERATIONS, look_up
+from dualogic.formula.relation import ClassRelation, Step
+from dualogic.formula.shape import Ragged, max_shape
+from dualogic.formula.symbol import ClassExpression, ClassIndex
+
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+NEVER = -1e30
+"""The logarithm of what cannot be: finite, so that gradients are, and far below every other one."""
+
+
+def check_independent(relation: ClassRelation) -> None:
+    """Refuse a relation in which two different expressions are one and the same class at some position of its axes."""
+    for left, right in itertools.combinations(relation.leaves, 2):
+        if left.symbol is right.symbol and bool((_entries(left) == _entries(right)).any()):
+            raise ShapeError(
+                f"{left} and {right} in {relation.brief()} are the same class at some positions of their axes and different ones "
+                f"at others, so they are neither one class nor independent; write the positions out, as in d[0] + d[1]"
+            )
+
+
+def _entries(leaf: ClassExpression) -> Tensor:
+    """Which entry of its symbol a class is, at every position of its axes."""
+    if not isinstance(leaf, ClassIndex):
+        sizes = max_shape(leaf.shape)
+        return torch.arange(math.prod(sizes)).reshape(sizes)
+    for item, size in zip((item for item in leaf.items if item[0] != "new"), leaf.operand.shape):
+        places = item[1:2] if item[0] == "at" else item[1] if item[0] == "take" else ()
+        if isinstance(size, Ragged) and any(place < 0 for place in places):
+            raise ShapeError(
+                f"{leaf} counts from the end of the ragged axis {size!r}, so that it may be the same class as another one of "
+                f"{leaf.symbol.name!r} in the same relation; count from the start"
+            )
+    return _entries(leaf.operand)[items_to_key(leaf.items)]
+
+
+def evaluate(steps: Sequence[Step], leaves: Sequence[Any]) -> list[Any]:
+    """The value of every step from those of the classes: integer tensors, broadcast against each other."""
+    made: list[Any] = []
+    for kind, *rest in steps:
+        if kind == "class":
+            made.append(leaves[rest[0]])
+        elif kind == "number":
+            made.append(torch.tensor(rest[0], device=leaves[0].device))
+        elif kind == "table":
+            made.append(look_up(*rest[0], *torch.broadcast_tensors(*(made[place] for place in rest[1:]))))
+        else:
+            made.append(OPERATIONS[kind](made[rest[0]], made[rest[1]]))
+    return made
+
+
+def holds(relation: ClassRelation, leaves: Sequence[Tensor]) -> Tensor:
+    """Whether the relation holds between classes, given as integer tensors."""
+    made = evaluate(relation.steps, leaves)
+    result: Tensor = COMPARE[relation.operation](*(made[side] for side in relation.sides))
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Logarithms of sums of products: one product for each column of ``places``, ``width`` of them to a value.
+
+    Args:
+        operands: slots with a distribution along the last dimension.
+        places: for each operand, which of its entries is a factor, ``(values * width,)``.
+        padding: 0, and ``NEVER`` where a value has fewer products than others, ``(values * width,)``; ``None`` if none has.
+        width: how many products there are to a value.
+    """
+
+    operands: tuple[int, ...]
+    places: tuple[Tensor, ...]
+    padding: Tensor | None
+    width: int
+
+    def run(self, slots: list[Tensor], constants: tuple[Tensor, ...]) -> Tensor:
+        total: Tensor = functools.reduce(
+            operator.add, (slots[slot].index_select(-1, places) for slot, places in zip(self.operands, constants))
+        )
+        if self.width == 1:
+            return total
+        if self.padding is not None:
+            total = total + constants[-1].to(total.dtype)
+        split: Tensor = total.unflatten(-1, (-1, self.width))
+        return split.logsumexp(-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cumulate:
+    """Logarithms of running sums."""
+
+    operand: int
+
+    def run(self, slots: list[Tensor], constants: tuple[Tensor, ...]) -> Tensor:
+        return slots[self.operand].logcumsumexp(-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Join:
+    """The logarithm of the sum of two probabilities."""
+
+    left: int
+    right: int
+
+    def run(self, slots: list[Tensor], constants: tuple[Tensor, ...]) -> Tensor:
+        return torch.logaddexp(slots[self.left], slots[self.right])
+
+
+class RelationProgram:
+    """The probability of a relation from the distributions of its classes.
+
+    Args:
+        work: what is computed, one slot each, after the slots of the classes.
+        classes: how many classes there are.
+    """
+
+    def __init__(self, work: tuple[Group | Cumulate | Join, ...], classes: int) -> None:
+        self.work = work
+        self.classes = classes
+        self._on_device: Constants[list[tuple[Tensor, ...]]] = Constants()
+
+    def __call__(self, logarithms: Sequence[Tensor]) -> Tensor:
+        """The logarithm of the probability; ``NEVER`` or less where it is 0.
+
+        Args:
+            logarithms: of the classes' probabilities, ``(..., classes)`` each, broadcast against each other.
+        """
+        slots = [logarithm.clamp_min(NEVER) for logarithm in logarithms]
+        constants = self._constants(slots[0].device)
+        for step, moved in zip(self.work, constants):
+            slots.append(step.run(slots, moved))
+        return slots[-1].squeeze(-1)
+
+    def _constants(self, device: torch.device) -> list[tuple[Tensor, ...]]:
+        return self._on_device.get(device, lambda: [_moved(step, device) for step in self.work])
+
+
+def _moved(step: Group | Cumulate | Join, device: torch.device) -> tuple[Tensor, ...]:
+    if not isinstance(step, Group):
+        return ()
+    kept = step.places if step.padding is None else (*step.places, step.padding)
+    return tuple(tensor.to(device) for tensor in kept)

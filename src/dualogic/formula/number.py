@@ -1,0 +1,241 @@
+"""Whole numbers made of classes: a class without a name counts as its index, so that ``a + b == s`` can be said of digits."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dualogic.errors import FormulaTypeError, SizeError
+from dualogic.formula.node import Node
+from dualogic.formula.shape import Deferred, Shape, as_int, broadcast
+from dualogic.formula.term import Number, Term
+
+if TYPE_CHECKING:
+    from dualogic.formula.connective import Formula
+
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "**": operator.pow,
+}
+PAIRS = 1_000_000
+"""How many combinations of its parts' values one operation may have."""
+LARGEST = 2**53
+"""Whole numbers up to here are exact, also as floating point numbers."""
+LARGEST_POWER = 53
+
+
+class NumberExpression(Node):
+    """A whole number: a class, or ``+ - * **``, ``abs`` and ``dl.apply`` of such numbers.
+
+    The six comparisons give formulas, which say that the relation holds between the classes.
+
+    Attributes:
+        shape: its axes.
+        values: the numbers that it can be, in order.
+
+    Example:
+        >>> import dualogic as dl
+        >>> a, b, s = dl.categorical("a", 10), dl.categorical("b", 10), dl.categorical("s", 19)
+        >>> a + b == s, a < b, a * 10 + b != 42
+        (a + b == s, a < b, a * 10 + b != 42)
+    """
+
+    shape: Shape
+    values: Sequence[int]
+
+    def __add__(self, other: Any) -> NumberExpression:
+        return NumberArithmetic("+", as_number(self), as_number(other))
+
+    def __radd__(self, other: Any) -> NumberExpression:
+        # 0 is where Python's sum() starts.
+        return self if as_int(other) == 0 else NumberArithmetic("+", as_number(other), as_number(self))
+
+    def __sub__(self, other: Any) -> NumberExpression:
+        return NumberArithmetic("-", as_number(self), as_number(other))
+
+    def __rsub__(self, other: Any) -> NumberExpression:
+        return NumberArithmetic("-", as_number(other), as_number(self))
+
+    def __mul__(self, other: Any) -> NumberExpression:
+        return NumberArithmetic("*", as_number(self), as_number(other))
+
+    def __rmul__(self, other: Any) -> NumberExpression:
+        return NumberArithmetic("*", as_number(other), as_number(self))
+
+    def __pow__(self, other: Any) -> NumberExpression:
+        return NumberArithmetic("**", as_number(self), as_number(other))
+
+    def __rpow__(self, other: Any) -> NumberExpression:
+        return NumberArithmetic("**", as_number(other), as_number(self))
+
+    def __neg__(self) -> NumberExpression:
+        return NumberArithmetic("-", Number(0.0), as_number(self))
+
+    def __pos__(self) -> NumberExpression:
+        return self
+
+    def __abs__(self) -> NumberExpression:
+        return NumberTable("abs", operator.abs, (as_number(self),))
+
+    def __le__(self, other: Any) -> Formula:
+        return self._relate("<=", other)
+
+    def __lt__(self, other: Any) -> Formula:
+        return self._relate("<", other)
+
+    def __ge__(self, other: Any) -> Formula:
+        return self._relate(">=", other)
+
+    def __gt__(self, other: Any) -> Formula:
+        return self._relate(">", other)
+
+    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
+        return self._relate("==", other)
+
+    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
+        return self._relate("!=", other)
+
+    __hash__ = Node.__hash__
+
+    def _relate(self, operation: str, other: Any) -> Formula:
+        from dualogic.formula.relation import relate
+
+        return relate(operation, self, other)
+
+    def _no_fraction(self, other: Any) -> NumberExpression:
+        raise FormulaTypeError(
+            f"{self.brief()} is a whole number made of classes, which has + - * ** and abs: for a quotient, multiply the other "
+            f"side; for anything else use a table, as in dl.apply(lambda n: n % 10, {self.brief()}, name='last_digit')"
+        )
+
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __matmul__ = __rmatmul__ = _no_fraction
+
+    def __getitem__(self, key: Any) -> NumberExpression:
+        raise FormulaTypeError(f"index the classes inside {self.brief()} instead of the whole, as in a[0] + b[0]")
+
+    def __iter__(self) -> Any:
+        raise FormulaTypeError(f"{self.brief()} cannot be looped over; index its classes instead")
+
+    def __bool__(self) -> bool:
+        raise FormulaTypeError(f"the number {self.brief()} has no truth value; compare it, as in {self.brief()} == 0")
+
+    def _no_logic(self, other: Any) -> Formula:
+        raise FormulaTypeError(
+            f"'&', '|', '~' and '>>' join formulas, but {self.brief()} is a number; put each comparison in parentheses, as in "
+            f"(a + b == 3) & (a < b)"
+        )
+
+    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _no_logic
+
+    def __invert__(self) -> Formula:
+        return self._no_logic(None)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class NumberArithmetic(NumberExpression):
+    """``left op right`` for ``+ - * **`` between whole numbers, broadcasting."""
+
+    operation: str
+    left: NumberExpression | Number
+    right: NumberExpression | Number
+
+    def __post_init__(self) -> None:
+        text = Deferred(lambda: f"{self.left} {self.operation} {self.right}")
+        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
+        if self.operation == "**" and not 0 <= values_of(self.right)[0] <= values_of(self.right)[-1] <= LARGEST_POWER:
+            raise FormulaTypeError(f"a power of a whole number must be one from 0 to {LARGEST_POWER}, in {text}")
+        if isinstance(self.left, Number) and isinstance(self.right, Number):
+            raise FormulaTypeError(f"{text} has no class in it; write the number itself")
+        function = OPERATIONS[self.operation]
+        self._derive("values", _combine(lambda pairs: [function(*pair) for pair in pairs], (self.left, self.right), text))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class NumberTable(NumberExpression):
+    """``function(*operands)`` for a function of whole numbers, read out once for all values; made by ``dl.apply`` and ``abs``."""
+
+    name: str
+    function: Callable[..., Any]
+    operands: tuple[NumberExpression | Number, ...]
+
+    def __post_init__(self) -> None:
+        text = Deferred(lambda: f"{self.name}({', '.join(map(str, self.operands))})")
+        self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
+        self._derive("values", _combine(self._look_up, self.operands, text))
+
+    def _look_up(self, rows: list[tuple[int, ...]]) -> list[int]:
+        import torch
+
+        found: list[int] = look_up(self.name, self.function, *(torch.tensor(column) for column in zip(*rows))).tolist()
+        return found
+
+
+def look_up(name: str, function: Callable[..., Any], *columns: Any) -> Any:
+    """A table's values for integer tensors of one shape; refused unless they are as many whole numbers."""
+    import torch
+
+    result = function(*columns)
+    if not isinstance(result, torch.Tensor) or result.shape != columns[0].shape:
+        got = f"one of shape {tuple(result.shape)}" if isinstance(result, torch.Tensor) else repr(result)
+        raise FormulaTypeError(
+            f"the table {name} gets integer tensors of one shape and must return one of that shape; for "
+            f"{tuple(columns[0].shape)} it returned {got}"
+        )
+    whole: torch.Tensor = result.long()
+    if not bool((whole == result).all()):
+        raise FormulaTypeError(f"the table {name} must return whole numbers; it returned {result[whole != result][0].item()!r}")
+    return whole
+
+
+def values_of(number: NumberExpression | Number) -> Sequence[int]:
+    """The values that a number can have, in order."""
+    return (int(number.value),) if isinstance(number, Number) else number.values
+
+
+def _combine(function: Callable[[Any], Any], parts: tuple[NumberExpression | Number, ...], text: Deferred) -> tuple[int, ...]:
+    ranges = list(map(values_of, parts))
+    count = 1
+    for values in ranges:
+        count *= len(values)
+    if count > PAIRS:
+        raise SizeError(
+            f"{text} has {count:,} combinations of values, more than {PAIRS:,}; state it in smaller parts, as in a sum digit by "
+            f"digit with a carry that is a class of its own"
+        )
+    found = sorted(set(function(list(itertools.product(*ranges)))))
+    if max(abs(found[0]), abs(found[-1])) > LARGEST:
+        raise SizeError(f"{text} can be as large as {max(abs(found[0]), abs(found[-1])):.3g}, more than {LARGEST:.3g}")
+    return tuple(found)
+
+
+def as_number(value: Any) -> NumberExpression | Number:
+    """Check that ``value`` is a class without names, a number made of such classes, or a plain whole number."""
+    if isinstance(value, NumberExpression):
+        symbol = getattr(value, "symbol", None)
+        if symbol is not None and symbol.classes is not None:
+            raise FormulaTypeError(
+                f"the classes of {value} have names ({', '.join(symbol.classes[:3])}{', ...' if symbol.size > 3 else ''}), which "
+                f"are no numbers and have no order or arithmetic: use ==, != or .isin([...]), or declare {symbol.name!r} without "
+                f"classes= if its classes are the numbers 0 to {symbol.size - 1}"
+            )
+        return value
+    if isinstance(value, Term) and not isinstance(value, Number):
+        raise FormulaTypeError(
+            f"{value.brief()} is a real-valued term, and classes are counted with whole numbers only; for the classes' "
+            f"probabilities as real numbers write .probabilities behind the class"
+        )
+    number = as_int(value.value if isinstance(value, Number) else value)
+    if number is None:
+        number = _whole(value.value if isinstance(value, Number) else value)
+    return Number(float(number))
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise FormulaTypeError(f"a class counts as a whole number, and can be joined with whole numbers and classes; got {value!r}")
