@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dualogic.circuits.grounding import Proposition
 from dualogic.errors import MissingExtraError, SizeError, how_to_install
-from dualogic.normalize.grounding import Proposition
 
 VTREES = ("balanced", "right", "left")
 MAX_DEPTH = 128

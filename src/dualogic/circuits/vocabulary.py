@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic.circuits.expansion import settle_relations
+from dualogic.circuits.grounding import Proposition, atoms, substitute
 from dualogic.compile.binding import Bound
 from dualogic.compile.convolution import program_of
-from dualogic.compile.expansion import settle_relations
 from dualogic.constants import Constants
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import Ragged, max_shape
-from dualogic.normalize.grounding import Proposition, atoms, substitute
 from dualogic.numerics import negative_log
 
 ABSENT = -1e30

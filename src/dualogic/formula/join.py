@@ -42,7 +42,7 @@ def _several(values: tuple[Any, ...], where: str) -> list[Formula]:
     operands = _operands(values, where)
     if len(operands) > 1 or not operands[0].shape:
         return operands
-    from dualogic.normalize.reindex import reindex
+    from dualogic.formula.reindex import reindex
 
     (array,) = operands
     if len(array.shape) > 1 or not isinstance(array.shape[0], int):

@@ -9,13 +9,13 @@ from typing import Any
 
 import z3
 
+from dualogic.circuits.grounding import fit
 from dualogic.formula.atom import NEGATED, Comparison
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
 from dualogic.lint.terms import TermEncoder, positions
 from dualogic.lint.world import Entry, World, constant, exact
-from dualogic.normalize.grounding import fit
 
 Key = tuple[int, Entry, str]
 """A ground atom: its comparison, its position and its sign."""

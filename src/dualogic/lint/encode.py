@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import z3
 
+from dualogic.circuits.grounding import fit
 from dualogic.formula.atom import NEGATED, BooleanExpression, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import (
     Cardinality,
@@ -31,7 +32,6 @@ from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import MaskComplement, MaskExpression, MaskJunction
 from dualogic.lint.terms import TermEncoder, choose, locate, positions
 from dualogic.lint.world import Entry, World
-from dualogic.normalize.grounding import fit
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": lambda left, right: left <= right,

@@ -9,6 +9,7 @@ from typing import Any, Union
 
 import z3
 
+from dualogic.circuits.grounding import fit
 from dualogic.formula.connective import (
     Cardinality,
     Complement,
@@ -23,7 +24,6 @@ from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
 from dualogic.lint.terms import positions
 from dualogic.lint.world import Entry
-from dualogic.normalize.grounding import fit
 
 Path = tuple[tuple[Any, Union[Formula, None]], ...]
 """Conditions under which a part matters; each with the antecedent that it says to hold, if it does."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import z3
 
+from dualogic.circuits.grounding import fit
 from dualogic.formula.function import Application
 from dualogic.formula.shape import Item, Ragged, Shape, max_shape
 from dualogic.formula.symbol import Probabilities, Variable
@@ -24,7 +25,6 @@ from dualogic.formula.term import (
     Term,
 )
 from dualogic.lint.world import Entry, World, constant, exact
-from dualogic.normalize.grounding import fit
 
 LARGEST_POWER = 8
 Alternatives = list[tuple[Any, Entry]]

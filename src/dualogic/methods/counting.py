@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dualogic.arguments import check_choice
 from dualogic.circuits.circuit import Circuit
+from dualogic.circuits.grounding import ground
 from dualogic.circuits.network import factor_out, from_sdd
 from dualogic.circuits.sdd import VTREES, Compiler
 from dualogic.circuits.vocabulary import ABSENT, Vocabulary
@@ -24,7 +25,6 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.inspect import collect_symbols
 from dualogic.formula.node import walk
 from dualogic.methods.base import Method, Program, State
-from dualogic.normalize.grounding import ground
 
 
 @dataclasses.dataclass(frozen=True)

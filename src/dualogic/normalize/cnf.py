@@ -11,10 +11,10 @@ import itertools
 
 from dualogic.errors import SizeError
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
+from dualogic.formula.reindex import KEEP, NEW, reindex, select
 from dualogic.formula.shape import Deferred, Item, Ragged, Shape, Size, broadcast, max_size
 from dualogic.formula.symbol import MaskExpression
 from dualogic.normalize.nnf import to_nnf
-from dualogic.normalize.reindex import KEEP, NEW, reindex, select
 
 
 @dataclasses.dataclass(frozen=True)

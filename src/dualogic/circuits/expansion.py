@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
+from dualogic.circuits.grounding import Proposition, atoms, substitute
 from dualogic.compile.convolution import Builder
 from dualogic.compile.number import COMPARE
 from dualogic.constants import outside_inference
 from dualogic.errors import SizeError
 from dualogic.formula.relation import ClassRelation
-from dualogic.normalize.grounding import Proposition, atoms, substitute
 
 DECISIONS = 20_000
 """How many class atoms a relation may be written out to."""

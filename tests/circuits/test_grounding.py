@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 import dualogic as dl
+from dualogic.circuits.grounding import atoms, ground
 from dualogic.errors import FormulaTypeError
-from dualogic.normalize.grounding import atoms, ground
 
 b = dl.boolean("b", 2, 3)
 f = dl.categorical("f", 3, shape=(2,))
