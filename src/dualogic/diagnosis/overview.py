@@ -47,7 +47,8 @@ def make_overview(report: ShortcutReport | Comparison) -> list[dict[str, Any]]:
             "verdict": judged.verdict,
         }
         rows.append(row if isinstance(judged, RuleReport) else {**row, "before": judged.before.satisfied})
-    return sorted(rows, key=lambda row: (KINDS.index(row["kind"]), -1.0 if row["holds"] is None else row["holds"]))
+    ranks = {kind: rank for rank, kind in enumerate(KINDS)}
+    return sorted(rows, key=lambda row: (ranks.get(row["kind"], len(KINDS)), -1.0 if row["holds"] is None else row["holds"]))
 
 
 def to_frame(report: ShortcutReport | Comparison) -> Any:

@@ -84,7 +84,8 @@ def _judge(record: Record, comparison: Comparison | None) -> Headline:
 
 
 def _comparable(before: ShortcutReport, after: ShortcutReport) -> bool:
-    return {name: rule.text for name, rule in before.rules.items()} == {name: rule.text for name, rule in after.rules.items()}
+    texts = [{name: rule.text for name, rule in report.rules.items()} for report in (before, after)]
+    return texts[0] == texts[1] and (before.samples, before.tol, before.lead) == (after.samples, after.tol, after.lead)
 
 
 def _name_runs(records: Sequence[Record]) -> list[str]:
