@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -182,6 +182,7 @@ def test_alarms_of_a_monitor_are_among_the_findings(tmp_path):
         dl.Recorder(tmp_path, logic, monitor=dl.Monitor(make_logic()))
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3).map(torch.tensor)), min_size=1, max_size=50))
 def test_a_mean_of_numbers_and_tensors(values):
     mean = Mean()
@@ -190,6 +191,7 @@ def test_a_mean_of_numbers_and_tensors(values):
     assert mean.read() == pytest.approx(math.fsum(map(float, values)) / len(values), abs=1e-2)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 2 * SAMPLES), min_size=1, max_size=20), st.integers(1, BYTES))
 def test_what_is_remembered_is_bounded_and_the_latest(sizes, width):
     seen = Seen()
