@@ -117,11 +117,11 @@ def test_a_folder_is_recorded_for_the_report(example, tmp_path):
 
 
 def test_a_training_that_fails_has_not_ended(example, tmp_path):
-    def fail(batch, number):
-        raise RuntimeError("stop")
+    class Fails(example.Digits):
+        def training_step(self, batch, number):
+            raise RuntimeError("stop")
 
-    model = make(example)
-    model.training_step = fail
+    model = Fails(300)
     callback = example.LogicCallback(record=tmp_path / "run")
     with pytest.raises(RuntimeError, match="stop"):
         example.make_trainer(max_epochs=1, callbacks=[callback]).fit(model, *example.loaders())

@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -20,7 +19,7 @@ import dualogic as dl
 from dualogic.report import make_model, read_runs, recorder
 from dualogic.report.journal import Journal
 from dualogic.report.seen import BYTES, SAMPLES, Mean, Seen
-from report.points import RULE, train
+from report.points import train
 
 x, y = dl.var("x"), dl.var("y")
 
@@ -182,6 +181,7 @@ def test_alarms_of_a_monitor_are_among_the_findings(tmp_path):
         dl.Recorder(tmp_path, logic, monitor=dl.Monitor(make_logic()))
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3).map(torch.tensor)), min_size=1, max_size=50))
 def test_a_mean_of_numbers_and_tensors(values):
     mean = Mean()
@@ -190,6 +190,7 @@ def test_a_mean_of_numbers_and_tensors(values):
     assert mean.read() == pytest.approx(math.fsum(map(float, values)) / len(values), abs=1e-2)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 2 * SAMPLES), min_size=1, max_size=20), st.integers(1, BYTES))
 def test_what_is_remembered_is_bounded_and_the_latest(sizes, width):
     seen = Seen()
@@ -448,5 +449,3 @@ def test_a_step_costs_at_most_two_percent(tmp_path):
 def test_the_whole_is_small(tmp_path):
     made = train(tmp_path / "one", "dual", epochs=2)
     assert sum(file.stat().st_size for file in made.folder.iterdir()) < 60_000
-    assert RULE.symbols.keys() == {"f", "g"}
-    assert isinstance(made.folder, Path)

@@ -23,7 +23,7 @@ from dualogic.report.reading import NO_RULE
 from dualogic.report.seen import Hook, Mean, Seen, fingerprint, pick
 from dualogic.report.summary import POOL, VALIDATION, WORST, keep_part, summarize
 
-SHARE = 0.004
+SHARE = 0.003
 """Of the training's time, what looks at the rules may take, and as much for writing files ..."""
 GRACE = 0.05
 """... and seconds of looks that are free, so that a training of a second has curves too."""
@@ -36,7 +36,7 @@ class Recorder:
     A few lines in any loop: :meth:`step` in each step, :meth:`epoch` after each epoch, :meth:`diagnose` at the end. The loss of
     the rules, and the samples that they were trained on, are seen by themselves.
 
-    A step waits for no device and writes nothing. Looks at the rules, and files, take at most 0.8 % of the training's time plus a
+    A step waits for no device and writes nothing. Looks at the rules, and files, take at most 0.6 % of the training's time plus a
     twentieth of a second in all, and are left out where that is spent; at the end everything is written. Files are whole or not
     there, so a training may be killed at any moment; its page then shows a run that has not ended. With several processes the
     first one writes.
