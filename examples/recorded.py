@@ -8,6 +8,7 @@ networks are trained: without the rule, by the cheapest branch (which takes a sh
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
 import torch
@@ -59,10 +60,18 @@ def train(folder: Path, method: str | None, epochs: int = 40) -> None:
         print(recorder.diagnose(truth, pictures=held, texts=texts, words=WORDS, **seen).verdict)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Train and record three networks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the runs")
     parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--quick", action="store_true", help="little training")
     given = parser.parse_args()
+    started = time.perf_counter()
     for name, method in (("none", None), ("hard", "hard"), ("dual", "dual")):
-        train(given.runs / name, method, given.epochs)
+        train(given.runs / name, method, 1 if given.quick else given.epochs)
+    print(f"\n{time.perf_counter() - started:.0f} seconds")
+
+
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("dualogic")
 
-MACHINERY = {"attacks", "compile", "diagnosis", "distributed", "duals", "kernels", "loss", "methods"}
+MACHINERY = {"attacks", "compile", "diagnosis", "distributed", "duals", "kernels", "loss", "losses", "methods"}
 """Where rules are random, tensors come from no network and one batch is used again and again, all on purpose. Elsewhere the
 warning of a probable mistake is an error, as any other.
 """

@@ -24,7 +24,8 @@ def load(path):
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_it_runs_and_is_listed(path, monkeypatch, capsys):
+def test_it_runs_and_is_listed(path, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [path.name, "--quick"])
     load(path).main()
     printed = capsys.readouterr().out

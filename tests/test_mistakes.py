@@ -128,7 +128,7 @@ ERRORS = {
     "a truth value is 1": (lambda: b == 1, FormulaTypeError, "write it alone for 'it is true' and ~b for"),
     "a truth value is not True": (lambda: b != True, FormulaTypeError, "~b for 'it is false'"),  # noqa: E712
     "a threshold": (lambda: b >= 0.5, FormulaTypeError, "a truth value needs no threshold"),
-    "classes in order": (lambda: f >= 2, FormulaTypeError, "classes have no order"),
+    "classes in order": (lambda: pet >= "dog", FormulaTypeError, "are no numbers and have no order"),
     "an unknown class": (lambda: pet == "cow", SymbolError, "its classes are cat, dog, owl"),
     "a class past the end": (lambda: f == 3, SymbolError, "classes are 0 to 2"),
     "a class of float": (lambda: f == 1.0, FormulaTypeError, "a class index or name"),

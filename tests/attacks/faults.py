@@ -144,9 +144,9 @@ MUTANTS = (
     ),
     Mutant(
         "a pending update survives a load",
-        "src/dualogic/loss/checkpoint.py",
-        "copy_saved(value, state_dict[prefix + name])\n            self._run.pending = None",
-        "copy_saved(value, state_dict[prefix + name])",
+        "src/dualogic/loss/state.py",
+        'extra.get("weight", self._weight)\n                self._run.pending = None',
+        'extra.get("weight", self._weight)',
         "tests/loss",
     ),
     Mutant(

@@ -41,6 +41,7 @@ def call(logic, size=4):
 # ---------------------------------------------------------------------- what is written
 
 
+@pytest.mark.filterwarnings("ignore:the index was 0, 1, 2")  # one batch, again and again
 def test_losses_measures_and_delta_are_means_over_each_epoch(tmp_path):
     logic = make_logic()
     expected = []

@@ -100,6 +100,7 @@ VOCABULARY = """
 var x, y
 var p, q: 3
 class f, g: {cat, dog, owl}
+class k, m: 3
 bool A, B, C
 bool a, b, c, d
 axis n: max 4

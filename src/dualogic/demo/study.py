@@ -109,6 +109,14 @@ def choose_pools(name: str) -> tuple[str, ...]:
     return (name,)
 
 
+def check_amounts(epochs: int, seed: int) -> None:
+    """Refuse numbers with which nothing can be trained."""
+    if epochs < 1:
+        raise OptionError(f"--epochs must be at least 1; got {epochs}")
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"--seed must be a whole number from 0 to {2**63 - 1}; got {seed}")
+
+
 def run_study(
     methods: Sequence[str],
     pools: Sequence[str],
@@ -132,10 +140,7 @@ def run_study(
         on_epoch: called after each epoch.
         on_end: called with each run that has ended.
     """
-    if epochs < 1:
-        raise OptionError(f"--epochs must be at least 1; got {epochs}")
-    if not 0 <= seed < 2**63:
-        raise OptionError(f"--seed must be a whole number from 0 to {2**63 - 1}; got {seed}")
+    check_amounts(epochs, seed)
     started = time.perf_counter()
     runs: list[Run] = []
     skipped: dict[str, str] = {}

@@ -9,7 +9,7 @@ from types import TracebackType
 import torch
 from typing_extensions import Self
 
-from dualogic.errors import MissingExtraError
+from dualogic.errors import MissingExtraError, how_to_install
 from dualogic.loss import LogicLoss
 
 FOLDER = "events"
@@ -32,7 +32,7 @@ class Events:
         try:
             from torch.utils.tensorboard.writer import SummaryWriter
         except ImportError as error:
-            raise MissingExtraError("tensorboard is not installed; type: pip install 'dualogic[events]'") from error
+            raise MissingExtraError(f"tensorboard is not installed; {how_to_install('events')}") from error
 
         self._writer = SummaryWriter(str(folder), purge_step=first if first else None)
 

@@ -104,13 +104,13 @@ class PD1(PrimalDualMethod):
         >>> import dualogic as dl, torch
         >>> a, b = dl.boolean("a"), dl.boolean("b")
         >>> logic = dl.LogicLoss(a | b, method=dl.methods.PD1(rate=1.0))
-        >>> tensors = {"a": torch.tensor([0.25]), "b": torch.tensor([0.25])}
-        >>> logic(**tensors)  # the first update sets the multiplier to 0.5
-        tensor(0.2500)
-        >>> logic(**tensors)  # the next is due at the third visit
-        tensor(0.2500)
-        >>> logic(**tensors)  # 0.5 + 0.5 / 1.1
-        tensor(0.4773)
+        >>> tensors = {"a": torch.tensor([0.25], requires_grad=True), "b": torch.tensor([0.25])}
+        >>> logic(**tensors).item()  # the first update sets the multiplier to 0.5
+        0.25
+        >>> logic(**tensors).item()  # the next is due at the third visit
+        0.25
+        >>> round(logic(**tensors).item(), 4)  # 0.5 + 0.5 / 1.1
+        0.4773
     """
 
     name: ClassVar[str] = "pd1"

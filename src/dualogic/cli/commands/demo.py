@@ -41,13 +41,14 @@ class Demo:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        from dualogic.demo import RULE, choose_methods, choose_pools, run_study
+        from dualogic.demo import RULE, check_amounts, choose_methods, choose_pools, run_study
         from dualogic.demo.figure import save_figure
         from dualogic.demo.table import make_table, row_label
         from dualogic.demo.verdict import describe_pool
 
         methods, pools = choose_methods(self.method), choose_pools(self.pool)
         epochs = self.epochs if self.epochs is not None else QUICK_EPOCHS if self.quick else EPOCHS
+        check_amounts(epochs, self.seed)
         self.out.mkdir(parents=True, exist_ok=True)
         console = Console()
         columns = (TextColumn("{task.description:<16}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
