@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 
-.PHONY: demo test test-paper browser lint docs format clean attack mutants
+.PHONY: demo test test-slow test-paper browser lint docs format clean attack mutants
 
 # torch comes first and alone, so that nothing else can ask for a larger build of it. The demo does not wait for what only
 # developers need.
@@ -26,9 +26,12 @@ $(READY): $(DEMO) paper/pyproject.toml
 demo: $(DEMO)
 	$(BIN)/dualogic demo
 
-# The library's tests; those of the paper's reproduction are apart.
+# The library's tests. Those that take long by themselves, and those of the paper's reproduction, are apart.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -n 2 -m slow
 
 test-paper: $(READY)
 	cd paper && ../$(BIN)/python -m pytest -n 2
