@@ -43,7 +43,7 @@ def run() -> None:
     parser.add_argument("--runs", type=Path, help="folder of the runs; a temporary one by default")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
-        runs = given.runs or Path(made) / "runs"
+        runs = given.runs or Path(made) / "digits" / "runs"
         page = Path(made) / "report.html"
         subprocess.run([sys.executable, str(EXAMPLE), "--runs", str(runs)], check=True)
         if main(["report", str(runs), "--out", str(page)]):
