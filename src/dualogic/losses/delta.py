@@ -1,8 +1,8 @@
 """How the scale ``delta`` of a rule's truncated normal follows its costs.
 
 A rule maps the costs of a batch to a new scale before bounds are applied. The paper's text minimises an upper bound of the
-loss, whose minimiser is ``mean(mu^2)``, yet its Algorithm 1 writes ``mean(mu)``; its released code does something else again.
-All are here, with the exact minimiser. For a rule whose target has a spread (:mod:`dualogic.losses.half_normal`) the two that
+loss, whose minimiser is ``mean(mu^2)``, yet its Algorithm 1 writes ``mean(mu)``.
+Both are here, with the exact minimiser. For a rule whose target has a spread (:mod:`dualogic.losses.half_normal`) the two that
 minimise something do so for that target; what they give is then kept at or above the spread, as are the others.
 """
 
