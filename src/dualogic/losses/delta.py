@@ -23,7 +23,7 @@ _MILLS_AT_ZERO = MEAN_OF_HALF_NORMAL
 
 
 def algorithm_one_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tensor:
-    """``delta^2 = mean(mu)``: Algorithm 1 to the letter, whatever the spread; its unit is that of a square root of the cost."""
+    """``delta^2 = mean(mu)``: as Algorithm 1 prints it, whatever the spread; its unit is that of a square root of the cost."""
     return (mu.sum(0) / count).sqrt()
 
 

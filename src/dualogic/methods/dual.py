@@ -44,7 +44,7 @@ class Dual(DistributionalMethod):
     has a cost of its own, see :mod:`dualogic.compile.implication`, and a weight that says which side moves to lower it, see
     :mod:`dualogic.methods.lean`.
 
-    The defaults are the same for every task; ``docs/study.md`` says how they were chosen:
+    The defaults are the same for every task; ``paper/docs/study.md`` says how they were chosen:
 
     - logarithmic class costs, because without labels the task drives ``p`` towards 0, where ``1 - p`` has no gradient;
     - implications that rest where the consequent is at least as believed as the antecedent;
@@ -55,7 +55,7 @@ class Dual(DistributionalMethod):
       outweighs the labels;
     - rules that are averaged.
 
-    :meth:`paper` keeps the paper's letter.
+    :meth:`paper` is the algorithm as the paper prints it.
 
     With ``believe=`` of the loss, what is believed moves the duals, sets ``delta``, and says which operand of an ``or`` is
     nearest, how far an antecedent is believed, which facts hold, and who gives way; what is taught has the costs.
@@ -139,7 +139,7 @@ class Dual(DistributionalMethod):
 
     @classmethod
     def paper(cls, **options: Any) -> Dual:
-        """The letter of the paper: ``1 - p`` costs, implications as an ``or``, equal first weights, projected gradient steps,
+        """The algorithm as printed: ``1 - p`` costs, implications as an ``or``, equal first weights, projected gradient steps,
         ``delta^2 = mean(mu)`` with a variance of at least 0.01, no evidence, rules that are summed, and the order of Algorithm 1:
         loss, ``delta``, duals.
 
@@ -151,7 +151,7 @@ class Dual(DistributionalMethod):
             >>> dl.methods.Dual.paper(step=0.3, and_step=0.1, ceiling=10.0).rule
             'projected'
         """
-        letter: dict[str, Any] = {
+        printed: dict[str, Any] = {
             "class_cost": "probability",
             "delta": "mean",
             "floor": 0.1,
@@ -166,7 +166,7 @@ class Dual(DistributionalMethod):
             "imply_step": None,
             "rules": "sum",
         }
-        return cls(**{**letter, **options})
+        return cls(**{**printed, **options})
 
     def program(self, rules: Mapping[str, Formula]) -> DualProgram:
         return DualProgram(rules, self)
