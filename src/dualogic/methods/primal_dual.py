@@ -102,8 +102,12 @@ class PD1(PrimalDualMethod):
         >>> a, b = dl.boolean("a"), dl.boolean("b")
         >>> logic = dl.LogicLoss(a | b, method=dl.methods.PD1(rate=1.0))
         >>> tensors = {"a": torch.tensor([0.25], requires_grad=True), "b": torch.tensor([0.25])}
-        >>> [round(logic(**tensors).item(), 4) for _ in range(3)]  # multipliers of 0.5, 0.5 and 0.5 + 0.5 / 1.1
-        [0.25, 0.25, 0.4773]
+        >>> logic(**tensors).item()  # the first update sets the multiplier to 0.5
+        0.25
+        >>> logic(**tensors).item()  # the next is due at the third visit
+        0.25
+        >>> round(logic(**tensors).item(), 4)  # 0.5 + 0.5 / 1.1
+        0.4773
     """
 
     name: ClassVar[str] = "pd1"
