@@ -46,12 +46,11 @@ METHODS = {
     "mean": dl.methods.Dual(step=0.5),
     "square": dl.methods.Dual(step=0.5, delta="square", rule="projected"),
     "exact": dl.methods.Dual(step=0.5, delta="exact", rule="exponentiated", warmup=5),
-    "released": dl.methods.Dual(step=0.5, delta="released", epoch=20, floor=0.01),
     "paper": dl.methods.Dual.paper(step=0.5),
     "pd1": dl.methods.PD1(scale=20.0),
     "pd2": dl.methods.PD2.released(),
 }
-LONG = ("mean", "exact", "released", "pd2")
+LONG = ("mean", "exact", "pd2")
 SCENARIOS = {
     **{f"{name}-replicated": Scenario(METHODS[name], steps=STEPS if name in LONG else 20) for name in METHODS},
     **{f"{name}-sharded": Scenario(METHODS[name], "sharded", steps=STEPS if name in LONG else 20) for name in METHODS},
@@ -70,7 +69,7 @@ SCENARIOS = {
     "manual-sharded": Scenario("dual", "sharded", options={"update": "manual"}),
     "part-replicated": Scenario("dual", part=True),
     "part-sharded": Scenario(METHODS["pd2"], "sharded", part=True),
-    "part-shared": Scenario(METHODS["released"], None, part=True),
+    "part-shared": Scenario(METHODS["mean"], None, part=True),
     **{
         f"implications-{table}": Scenario(
             dl.methods.Dual(imply_step=0.3), None if table == "shared" else table, rules=IMPLICATIONS, part=part, steps=STEPS

@@ -107,14 +107,14 @@ def test_shards_partition_the_rows(worlds):
     assert [found["scenarios"]["exact-replicated"]["rows"] for found in worlds[3]] == [SAMPLES] * 3
 
 
-@pytest.mark.parametrize("name", ["exact-sharded", "released-replicated", "pd2-sharded", "implications-sharded"])
+@pytest.mark.parametrize("name", ["exact-sharded", "mean-replicated", "pd2-sharded", "implications-sharded"])
 def test_saved_by_two_processes_and_loaded_by_three(name, three, alone):
     expected = {key: value[STEPS // 2 :] if key in ("loss", "delta") else value for key, value in alone[1][name].items()}
     for found in three:
         assert_same(found["checkpoints"][name], expected)
 
 
-@pytest.mark.parametrize("name", ["exact-sharded", "released-replicated", "pd2-sharded", "implications-sharded"])
+@pytest.mark.parametrize("name", ["exact-sharded", "mean-replicated", "pd2-sharded", "implications-sharded"])
 def test_saved_by_two_processes_and_loaded_by_one(name, two, folder, alone):
     scenario = SCENARIOS[name]
     logic, theta = scenario.make(together=False), new_theta()

@@ -24,7 +24,7 @@ from process_scenarios import FEATURES, OF_THREE, RULES, SAMPLES, SCENARIOS, STE
 
 CHECKPOINTS = {
     "exact-sharded": "device",
-    "released-replicated": "sharded",
+    "mean-replicated": "sharded",
     "pd2-sharded": "sharded",
     "implications-sharded": "device",
 }
@@ -79,7 +79,7 @@ class Whole(nn.Module):
 def model_checkpoints(rank: int, size: int, folder: Path) -> dict[str, Any]:
     """Rules inside of a model, through the model-level functions of torch.distributed.checkpoint."""
     torch.manual_seed(0)
-    model = Whole(process_group=True, table="sharded", method=dl.methods.Dual(delta="released", epoch=4))
+    model = Whole(process_group=True, table="sharded", method=dl.methods.Dual(delta="mean"))
     if size == 2:
         model(torch.tensor([rank, 7, 12]), torch.randn(3, FEATURES, generator=torch.Generator().manual_seed(rank))).backward()
         dcp.save(get_model_state_dict(model), checkpoint_id=folder / "model")

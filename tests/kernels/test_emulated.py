@@ -28,7 +28,6 @@ OPTIONS = [
     {"rule": "exponentiated"},
     {"rule": "exponentiated", "local": False, "share": 0.1},
     {"share": 0.1},
-    {"forget": 0.2, "share": 0.1},
     {"delta": "square", "floor": 0.01},
     {"delta": "mean", "and_step": None},
     {"delta": "violations", "floor": 0.01, "ceiling": 0.5},

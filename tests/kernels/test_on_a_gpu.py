@@ -186,9 +186,8 @@ MANNERS = {
     "along the gradient": {"local": False, "step": 2.0, "and_step": 0.5},
     "equal at first": {"first": "equal"},
     "as quick": {"and_step": None},
-    "forgetting": {"forget": 0.2},
     "sharing": {"rule": "exponentiated", "step": 2.0, "share": 0.05},
-    "both": {"forget": 0.2, "share": 0.05, "local": False},
+    "sharing along the gradient": {"share": 0.05, "local": False},
 }
 
 

@@ -62,8 +62,7 @@ def test_an_option_past_what_the_loss_can_compute_with(make, message):
         (lambda: dl.methods.Dual(step=math.inf), "at least 0 and finite; got inf"),
         (lambda: dl.methods.Dual(floor="a"), r"floor of dl.methods.Dual must be a number"),
         (lambda: dl.methods.Dual(warmup="a"), r"warmup of dl.methods.Dual must be a whole number"),
-        (lambda: dl.methods.Dual(epoch=1.5), r"epoch of dl.methods.Dual must be a whole number; got 1.5"),
-        (lambda: dl.methods.Dual(schedule=3), "schedule must be a function"),
+        (lambda: dl.methods.Dual(warmup=1.5), r"warmup of dl.methods.Dual must be a whole number; got 1.5"),
         (lambda: dl.methods.DL2(weight=None), r"weight of dl.methods.DL2 must be a number"),
         (lambda: dl.methods.PD1(rate="a"), r"rate of dl.methods.PD1 must be a number"),
         (lambda: dl.methods.LTN(p_all="a"), r"p_all of dl.methods.LTN must be a number"),
@@ -74,11 +73,6 @@ def test_an_option_past_what_the_loss_can_compute_with(make, message):
 def test_options_that_are_no_numbers(make, message):
     with pytest.raises(dl.errors.OptionError, match=message):
         make()
-
-
-def test_the_released_delta_rule_asks_for_an_epoch_when_the_loss_is_made():
-    with pytest.raises(dl.errors.OptionError, match="give the epoch's number of samples"):
-        dl.LogicLoss(RULE, method=dl.methods.Dual(delta="released"))
 
 
 @pytest.mark.parametrize("index", ["abc", [0, [1], 2], slice(None), object()])

@@ -74,13 +74,6 @@ def test_copies_and_bfloat16():
     assert torch.equal(logic._table.values[:6], twin._table.values)
 
 
-def test_an_epoch_is_as_long_as_the_table():
-    logic = dl.LogicLoss(RULE, 6, dl.methods.Dual(delta="released"))
-    assert logic.extend(8)._program.epoch == 8
-    fixed = dl.LogicLoss(RULE, 6, dl.methods.Dual(delta="released", epoch=5))
-    assert fixed.extend(8)._program.epoch == 5
-
-
 def test_an_update_on_its_way_is_kept():
     logic, expected = (dl.LogicLoss(RULE, 6, update="manual") for _ in range(2))
     for one in (logic, expected):

@@ -211,7 +211,6 @@ def test_bad_arguments_fail_at_construction(arguments, error, message):
         ({"step": -0.1}, "dual step must be at least 0"),
         ({"rule": "newton"}, "rule must be one of"),
         ({"warmup": -1}, "warmup"),
-        ({"epoch": 0}, "epoch counts samples"),
     ],
 )
 def test_bad_options_fail_at_construction(options, message):

@@ -8,14 +8,12 @@ import pytest
 import torch
 
 import dualogic as dl
-from dualogic.duals.schedule import inverse_square_root
 
 X, Y = dl.var("x"), dl.var("y")
 RULES = {"either": (X <= 0) | (Y <= 0), "both": (X <= 1) & (Y <= 1)}
 METHODS = [
     dl.methods.Dual(),
     dl.methods.Dual(rule="projected", delta="exact", warmup=3),
-    dl.methods.Dual(delta="released", epoch=6),
     dl.methods.Uniform(),
     dl.methods.Hard(),
 ]
@@ -158,28 +156,11 @@ def test_delta_follows_the_costs_within_its_bounds(delta):
     assert logic.delta.tolist() == [3.0]
 
 
-def test_the_released_rule_sets_delta_once_an_epoch_and_never_raises_it():
-    logic = dl.LogicLoss(X <= 0, method=dl.methods.Dual(delta="released", epoch=4, floor=0.01))
-    logic(x=torch.tensor([0.5, 0.7], requires_grad=True))
-    assert logic.delta.tolist() == [1.0]
-    logic(x=torch.tensor([0.3, 0.5], requires_grad=True))
-    assert logic.delta.tolist() == pytest.approx([0.25])
-    logic(x=torch.tensor([5.0, 5.0, 5.0, 5.0], requires_grad=True))
-    assert logic.delta.tolist() == pytest.approx([0.25])
-    with pytest.raises(dl.errors.OptionError, match="once per epoch"):
-        dl.LogicLoss(X <= 0, method=dl.methods.Dual(delta="released"))(x=torch.ones(2, requires_grad=True))
-
-
-def test_warm_up_and_schedule_scale_the_step():
-    plain = make(dl.methods.Dual(floor=1.0, ceiling=1.0), samples=1)
-    warm = make(dl.methods.Dual(floor=1.0, ceiling=1.0, warmup=4), samples=1)
-    decayed = make(dl.methods.Dual(floor=1.0, ceiling=1.0, schedule=inverse_square_root(1)), samples=1)
-    index = torch.tensor([0])
-    for logic in (plain, warm, decayed):
-        logic(index, x=torch.tensor([1.0], requires_grad=True), y=torch.tensor([0.2]))
-    table = {name: logic.state_dict()["table"] for name, logic in (("plain", plain), ("warm", warm), ("decayed", decayed))}
-    torch.testing.assert_close(table["warm"], table["plain"] / 4)
-    torch.testing.assert_close(table["decayed"], table["plain"])
+def test_a_warm_up_scales_the_step():
+    plain, warm = (make(dl.methods.Dual(floor=1.0, ceiling=1.0, warmup=updates), samples=1) for updates in (0, 4))
+    for logic in (plain, warm):
+        logic(torch.tensor([0]), x=torch.tensor([1.0], requires_grad=True), y=torch.tensor([0.2]))
+    torch.testing.assert_close(warm.state_dict()["table"], plain.state_dict()["table"] / 4)
 
 
 def test_rules_in_another_order_are_refused():

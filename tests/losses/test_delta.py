@@ -96,7 +96,7 @@ def run(costs, steps=300, **options):
     logic = dl.LogicLoss(rules, method=dl.methods.Dual(**options), dtype=torch.float64)
     for number in range(steps):
         x = torch.full((32,), costs(number), dtype=torch.float64, requires_grad=True)
-        logic(x=x, y=torch.zeros(32, dtype=torch.float64))
+        logic(x=x, y=torch.zeros(32, dtype=torch.float64, requires_grad=True))
     return logic, x
 
 
@@ -105,7 +105,7 @@ def test_delta_rises_for_a_rule_that_stays_violated_so_that_it_pulls_less():
     assert logic.delta[0] == pytest.approx(5.0, rel=0.01)
     assert logic.delta[1] == 1.0
     with logic.frozen():
-        (late,) = torch.autograd.grad(logic(x=x, y=torch.zeros(32)), x)
+        (late,) = torch.autograd.grad(logic(x=x, y=torch.zeros(32, requires_grad=True)), x)
     fresh = dl.LogicLoss(logic.rules, dtype=torch.float64)
     (early,) = torch.autograd.grad(fresh(x=x, y=torch.zeros(32)), x)
     assert late.abs().max() < 0.1 * early.abs().max()

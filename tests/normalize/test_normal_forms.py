@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import dualogic as dl
 import strategies
 from dualogic.errors import SizeError
-from dualogic.formula.connective import Junction, Level, Quantifier
-from dualogic.normalize.nnf import is_literal
+from dualogic.formula.connective import Junction, Level, Premise, Quantifier
+from dualogic.normalize.nnf import is_literal, to_nnf
 
 x, y, z = dl.var("x"), dl.var("y"), dl.var("z")
 A, B, C = x <= 0, y <= 0, z <= 0
@@ -124,6 +124,11 @@ def test_what_has_no_normal_form_says_so():
         ((r <= 0) & A).all(where=valid).to_cnf()
     with pytest.raises(SizeError, match=r"has no CNF.*may be empty"):
         ((r[1:] <= 0) & A).all().to_cnf()
+
+
+def test_a_node_without_a_conversion_is_an_error():
+    with pytest.raises(TypeError, match=r"no conversion for a node of type Premise: x <= 0"):
+        to_nnf(A & ~Premise(A))
 
 
 def test_normal_forms_of_a_large_rule_are_quick():

@@ -49,8 +49,24 @@ def test_a_recorded_method_reads_back(name):
     assert read_method(method.describe()) == method
 
 
+def test_options_that_are_gone_are_read_if_they_were_off():
+    text = methods.Dual().describe()
+    assert read_method(text.replace("share=", "forget=0.0, schedule=None, epoch=None, share=")) == methods.Dual()
+
+
 @pytest.mark.parametrize(
-    "text", ["", "Dual(", "Unknown(step=1)", "Dual(speed=1)", "Dual(step=-1)", "Dual(schedule=<lambda>)", "7", "os.system('x')"]
+    "text",
+    [
+        "",
+        "Dual(",
+        "Unknown(step=1)",
+        "Dual(speed=1)",
+        "Dual(step=-1)",
+        "Dual(forget=0.1)",
+        "Dual(schedule=<lambda>)",
+        "7",
+        "os.system('x')",
+    ],
 )
 def test_what_cannot_be_read_is_none(text):
     assert read_method(text) is None

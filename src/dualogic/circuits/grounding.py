@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from dualogic.compile.convolution import program_of
-from dualogic.compile.number import check_independent
-from dualogic.errors import FormulaTypeError, ShapeError, SizeError
+from dualogic.compile.number import check_independent, find_entries
+from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import (
     Cardinality,
@@ -33,7 +31,6 @@ from dualogic.formula.connective import (
     Quantifier,
 )
 from dualogic.formula.evidence import Evidence
-from dualogic.formula.indexing import items_to_key
 from dualogic.formula.node import Node
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import Ragged, Shape, max_shape
@@ -157,22 +154,12 @@ class _Grounder:
     def _entry(self, node: Any, position: Position) -> int:
         """The flat entry of a symbol that an (indexed) expression means at a position."""
         if id(node) not in self.entries:
-            self.entries[id(node)] = self._entries(node)
+            self.entries[id(node)] = find_entries(
+                node,
+                f"and method {self.method!r} writes every entry out before tensors are bound; count from its start, or mark the "
+                f"last entry with a mask",
+            )
         return int(self.entries[id(node)][position])
-
-    def _entries(self, node: Any) -> Tensor:
-        if not hasattr(node, "items"):
-            sizes = max_shape(node.shape)
-            return torch.arange(math.prod(sizes)).reshape(sizes)
-        for item, size in zip((item for item in node.items if item[0] != "new"), node.operand.shape):
-            places = item[1:2] if item[0] == "at" else item[1] if item[0] == "take" else ()
-            if isinstance(size, Ragged) and any(place < 0 for place in places):
-                raise ShapeError(
-                    f"method {self.method!r} writes every entry out before tensors are bound, so {node} cannot count from the "
-                    f"end of the ragged axis {size!r}; count from its start, or mark the last entry with a mask"
-                )
-        inner = self.entries.get(id(node.operand))
-        return (self._entries(node.operand) if inner is None else inner)[items_to_key(node.items)]
 
 
 def fit(position: Position, shape: Shape) -> Position:

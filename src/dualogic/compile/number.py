@@ -19,7 +19,6 @@ from dualogic.formula.indexing import items_to_key
 from dualogic.formula.number import OPERATIONS, look_up
 from dualogic.formula.relation import ClassRelation, Step
 from dualogic.formula.shape import Ragged, max_shape
-from dualogic.formula.symbol import ClassExpression, ClassIndex
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -35,27 +34,30 @@ NEVER = -1e30
 
 def check_independent(relation: ClassRelation) -> None:
     """Refuse a relation in which two different expressions are one and the same class at some position of its axes."""
+    why = "so that it may be the same class as another one in the same relation; count from the start"
     for left, right in itertools.combinations(relation.leaves, 2):
-        if left.symbol is right.symbol and bool((_entries(left) == _entries(right)).any()):
+        if left.symbol is right.symbol and bool((find_entries(left, why) == find_entries(right, why)).any()):
             raise ShapeError(
                 f"{left} and {right} in {relation.brief()} are the same class at some positions of their axes and different ones "
                 f"at others, so they are neither one class nor independent; write the positions out, as in d[0] + d[1]"
             )
 
 
-def _entries(leaf: ClassExpression) -> Tensor:
-    """Which entry of its symbol a class is, at every position of its axes."""
-    if not isinstance(leaf, ClassIndex):
-        sizes = max_shape(leaf.shape)
+def find_entries(node: Any, why: str) -> Tensor:
+    """Which entry of its symbol an (indexed) expression is, at every position of its axes.
+
+    Args:
+        node: a symbol, or one that is indexed.
+        why: the end of what is said of a node that counts from the end of a ragged axis, and what to do.
+    """
+    if not hasattr(node, "items"):
+        sizes = max_shape(node.shape)
         return torch.arange(math.prod(sizes)).reshape(sizes)
-    for item, size in zip((item for item in leaf.items if item[0] != "new"), leaf.operand.shape):
+    for item, size in zip((item for item in node.items if item[0] != "new"), node.operand.shape):
         places = item[1:2] if item[0] == "at" else item[1] if item[0] == "take" else ()
         if isinstance(size, Ragged) and any(place < 0 for place in places):
-            raise ShapeError(
-                f"{leaf} counts from the end of the ragged axis {size!r}, so that it may be the same class as another one of "
-                f"{leaf.symbol.name!r} in the same relation; count from the start"
-            )
-    return _entries(leaf.operand)[items_to_key(leaf.items)]
+            raise ShapeError(f"{node} counts from the end of the ragged axis {size!r}, {why}")
+    return find_entries(node.operand, why)[items_to_key(node.items)]
 
 
 def evaluate(steps: Sequence[Step], leaves: Sequence[Any]) -> list[Any]:

@@ -41,12 +41,11 @@ ADVICE = {
         "compare with a model trained without the rule (dl.diagnose), because one branch may rightly hold everywhere"
     ),
     LOCKED_IN: (
-        "Dual(rule='exponentiated'), which takes 25 visits to reverse a weight of 0.98 where the softmax rule takes about 200; a "
-        "smaller dual step; logic.reset_() to begin anew with equal weights"
+        "Dual(rule='exponentiated'), which reverses a decided weight in far fewer visits than the softmax rule; a smaller dual "
+        "step; logic.reset_() to begin anew with equal weights"
     ),
     FROZEN: (
-        "a larger dual step: weights decided where their logits moved by 0.3 to 1 a visit, which is the step times the costs' "
-        "difference; or more visits of each sample"
+        "a larger dual step: a visit moves a logit by about the step times the costs' difference; or more visits of each sample"
     ),
     BOTH_WAYS: f"if it was right before, {verdict.EVIDENCE}",
     AT_FLOOR: (

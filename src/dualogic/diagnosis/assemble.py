@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
@@ -107,18 +108,10 @@ def _rule(name: str, text: str, number: int, parts: list[Connective], diagnosis:
 
 
 def _connective(part: Connective, sums: list[float], weights: Tensor | None) -> ConnectiveReport:
+    report = functools.partial(ConnectiveReport, part.path, part.kind, part.text, part.counted, int(sums[0]))
     if part.kind in ("all", "any"):
         units, empty, entries, holding = sums
-        return ConnectiveReport(
-            part.path,
-            part.kind,
-            part.text,
-            part.counted,
-            int(units),
-            entries=int(entries),
-            holding=_share(holding, entries),
-            empty=_share(empty, units),
-        )
+        return report(entries=int(entries), holding=_share(holding, entries), empty=_share(empty, units))
     units, together, none, true, applied, *each = sums
     count = len(part.operands)
     hits, alone = each[:count], each[count:]
@@ -138,12 +131,7 @@ def _connective(part: Connective, sums: list[float], weights: Tensor | None) -> 
             denied=_share(hits[0], units),
             undecided=_share(units - true - hits[0], units),
         )
-    return ConnectiveReport(
-        part.path,
-        part.kind,
-        part.text,
-        part.counted,
-        int(units),
+    return report(
         operands=tuple(operands),
         together=_share(together, units),
         none=_share(none, units),

@@ -1,4 +1,4 @@
-"""Dual variables: their storage, their update rules, and their schedule."""
+"""Dual variables: their storage and their update rules."""
 
 from dualogic.duals.rules import UPDATE_RULES, UpdateRule
 

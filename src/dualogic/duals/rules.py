@@ -114,7 +114,7 @@ class ExponentiatedStep(SoftmaxStep):
 
 
 class ProjectedStep(UpdateRule):
-    """A gradient step on the weights, projected back onto the simplex (the letter of Algorithm 1).
+    """A gradient step on the weights, projected back onto the simplex, as Algorithm 1 prints it.
 
     The table stores the weights' difference from equal ones.
     """

@@ -107,7 +107,6 @@ class Pace:
         step: the dual step size.
         exponentiated: not multiplied by the weight that moves, as a softmax step is.
         local: not multiplied by the weight above; a softmax step by ``min(w k / 2, 1)`` instead of the weight ``w``.
-        forget: the share of what is stored that is taken back before a step.
         share: of the weights, divided equally among the operands after a step.
         slow: what the step of ``and`` is to that of ``or``.
         nearest: the loss has the weights of an ``or`` times :func:`~dualogic.methods.mixture.nearness`, renormalised.
@@ -116,7 +115,6 @@ class Pace:
     step: float
     exponentiated: bool
     local: bool
-    forget: float = 0.0
     share: float = 0.0
     slow: float = 1.0
     nearest: bool = False
@@ -180,8 +178,8 @@ class _TwoLevelStep(torch.autograd.Function):
         _find_moves[(batch,)](
             stored.table, index, costs, stored.delta, rows, moves, clean, counted, stored.flags.view(torch.int8),
             stored.table.shape[0], shape.clauses, shape.atoms, pace.step_of(shape.outer_sign), pace.step_of(shape.inner_sign),
-            limit, numerics.largest_move(stored.table.dtype), pace.forget, pace.share / (1.0 - pace.share),
-            EXPONENTIATED=pace.exponentiated, LOCAL=pace.local, FORGETTING=pace.forget > 0, SHARING=pace.share > 0, **constants,
+            limit, numerics.largest_move(stored.table.dtype), pace.share / (1.0 - pace.share),
+            EXPONENTIATED=pace.exponentiated, LOCAL=pace.local, SHARING=pace.share > 0, **constants,
         )  # fmt: skip
         _take_step[(batch,)](
             stored.table, clean, counted, costs, stored.delta, rows, moves, losses, mu, gradient,
@@ -258,27 +256,22 @@ def _count_past(outer, inner, outer_mask, inner_mask, most):  # type: ignore[no-
 
 
 @jit
-def _forget_and_share(  # type: ignore[no-untyped-def]
-    move_outer, move_inner, stored_outer, stored_inner, outer_mask, inner_mask, clauses, atoms, forget, extra,
-    FORGETTING: tl.constexpr, SHARING: tl.constexpr,
-):  # fmt: skip
-    if FORGETTING:
-        move_outer -= forget * tl.where(outer_mask, stored_outer, 0.0)
-        move_inner -= forget * tl.where(inner_mask, stored_inner, 0.0)
-    if SHARING:
-        outer, inner = _weigh(stored_outer + move_outer, stored_inner + move_inner, outer_mask, inner_mask)
-        outer = tl.where(outer_mask, tl.log(outer + extra / clauses), 0.0)
-        inner = tl.where(inner_mask, tl.log(inner + extra / atoms), 0.0)
-        move_outer = outer - tl.sum(outer, 0) / clauses - stored_outer
-        move_inner = inner - (tl.sum(inner, 0) / atoms)[None, :] - stored_inner
+def _share(  # type: ignore[no-untyped-def]
+    move_outer, move_inner, stored_outer, stored_inner, outer_mask, inner_mask, clauses, atoms, extra
+):
+    outer, inner = _weigh(stored_outer + move_outer, stored_inner + move_inner, outer_mask, inner_mask)
+    outer = tl.where(outer_mask, tl.log(outer + extra / clauses), 0.0)
+    inner = tl.where(inner_mask, tl.log(inner + extra / atoms), 0.0)
+    move_outer = outer - tl.sum(outer, 0) / clauses - stored_outer
+    move_inner = inner - (tl.sum(inner, 0) / atoms)[None, :] - stored_inner
     return move_outer, move_inner
 
 
 @jit
 def _find_moves(  # type: ignore[no-untyped-def]
     table, index, costs, delta, rows, moves, clean, counted, flags,
-    samples, clauses, atoms, outer_step, inner_step, limit, most, forget, extra,
-    EXPONENTIATED: tl.constexpr, LOCAL: tl.constexpr, FORGETTING: tl.constexpr, SHARING: tl.constexpr,
+    samples, clauses, atoms, outer_step, inner_step, limit, most, extra,
+    EXPONENTIATED: tl.constexpr, LOCAL: tl.constexpr, SHARING: tl.constexpr,
     OUTER_NEAREST: tl.constexpr, INNER_NEAREST: tl.constexpr, TINY: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
@@ -321,10 +314,10 @@ def _find_moves(  # type: ignore[no-untyped-def]
         else:
             move_outer = move_outer * outer
             move_inner = move_inner * inner
-    move_outer, move_inner = _forget_and_share(
-        move_outer, move_inner, stored_outer, stored_inner, outer_mask, inner_mask, clauses, atoms, forget, extra,
-        FORGETTING, SHARING,
-    )  # fmt: skip
+    if SHARING:
+        move_outer, move_inner = _share(
+            move_outer, move_inner, stored_outer, stored_inner, outer_mask, inner_mask, clauses, atoms, extra
+        )
     fine = fine & (_count_past(move_outer, move_inner, outer_mask, inner_mask, most) == 0)
     if fine == 0:
         tl.store(flags + 1, 1)

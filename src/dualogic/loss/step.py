@@ -251,7 +251,7 @@ def _refuse(parts: Parts, values: Any, costs: Tensor, limit: float, rows: Tensor
         sample = int(moves.amax(1).nan_to_num(torch.inf).argmax())
         raise NonFiniteError(
             f"the dual variables of the sample at position {sample} would move by {moves[sample].amax().item():.4g}, past "
-            f"what can be stored; give the method a smaller step (and look at its schedule), or divide the terms of the "
+            f"what can be stored; give the method a smaller step, or divide the terms of the "
             f"rules by a scale. No dual variable was changed."
         )
     sample, _, found = describe_cost(parts.program.plan.names, costs, limit)

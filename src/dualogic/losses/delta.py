@@ -1,8 +1,8 @@
 """How the scale ``delta`` of a rule's truncated normal follows its costs.
 
 A rule maps the costs of a batch to a new scale before bounds are applied. The paper's text minimises an upper bound of the
-loss, whose minimiser is ``mean(mu^2)``, yet its Algorithm 1 writes ``mean(mu)``; its released code does something else again.
-All are here, with the exact minimiser. For a rule whose target has a spread (:mod:`dualogic.losses.half_normal`) the two that
+loss, whose minimiser is ``mean(mu^2)``, yet its Algorithm 1 writes ``mean(mu)``.
+Both are here, with the exact minimiser. For a rule whose target has a spread (:mod:`dualogic.losses.half_normal`) the two that
 minimise something do so for that target; what they give is then kept at or above the spread, as are the others.
 """
 
@@ -23,7 +23,7 @@ _MILLS_AT_ZERO = MEAN_OF_HALF_NORMAL
 
 
 def algorithm_one_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tensor:
-    """``delta^2 = mean(mu)``: Algorithm 1 to the letter, whatever the spread; its unit is that of a square root of the cost."""
+    """``delta^2 = mean(mu)``: as Algorithm 1 prints it, whatever the spread; its unit is that of a square root of the cost."""
     return (mu.sum(0) / count).sqrt()
 
 

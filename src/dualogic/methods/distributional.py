@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -25,7 +24,6 @@ from dualogic.losses.delta import violations_delta
 from dualogic.methods.base import Method, Program, State, compile_costs
 from dualogic.numerics import wide
 
-RELEASED = "released"
 VIOLATIONS = "violations"
 
 
@@ -36,12 +34,10 @@ class DistributionalMethod(Method):
     Args:
         class_cost: ``"log"`` (``-log p``) or ``"probability"`` (``1 - p``) for class and Boolean atoms.
         delta: the rule for the scale: ``"violations"`` (the typical cost of samples that violate the rule), ``"mean"`` (Algorithm
-            1), ``"square"`` (the bound's minimiser), ``"exact"`` (the loss's minimiser) or ``"released"`` (once per epoch,
-            ``clip(mean(mu)^2, floor, previous)``).
+            1), ``"square"`` (the bound's minimiser) or ``"exact"`` (the loss's minimiser).
         floor: lower bound of ``delta``. Where costs are small a rule pulls like a loss of weight ``1 / delta``, so a small floor
             puts a rule that is nearly met above the labels. The paper has 0.1, a variance of 0.01.
         ceiling: upper bound of ``delta``.
-        epoch: for ``"released"``: how many samples make an epoch; the size of the table by default.
         evidence: what the antecedent of each ``a >> b`` is that does not say so itself: ``True`` for evidence, which the rule
             does not teach; ``False`` for a claim like any other; or the share of its gradient that is held back. See
             :func:`~dualogic.formula.evidence.evidence`.
@@ -56,20 +52,17 @@ class DistributionalMethod(Method):
     delta: str = "mean"
     floor: float = 0.7
     ceiling: float = math.inf
-    epoch: int | None = None
     evidence: bool | float | str = False
     spread: Mapping[str, float] | float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("class_cost", self.class_cost, CLASS_COSTS)
-        check_choice("delta", self.delta, (*DELTA_RULES, VIOLATIONS, RELEASED))
+        check_choice("delta", self.delta, (*DELTA_RULES, VIOLATIONS))
         if not 0 < self.floor <= self.ceiling or not math.isfinite(self.floor):
             raise OptionError(
                 f"delta needs 0 < floor <= ceiling, and a finite floor; got floor={self.floor!r}, ceiling={self.ceiling!r}"
             )
-        if self.epoch is not None and self.epoch < 1:
-            raise OptionError(f"epoch counts samples and must be at least 1; got {self.epoch!r}")
         if not (self.finds_evidence and self.evidence == "found"):
             as_share(self.evidence, f"evidence of dl.methods.{type(self).__name__}")
         named = dict(self.spread) if isinstance(self.spread, Mapping) else {"": self.spread}
@@ -121,14 +114,6 @@ class DistributionalProgram(Program):
         self.plan = self._plan(rules, method)
         self.method = method
         self.spreads = find_spreads(method.spread, self.plan.names)
-        self.epoch = method.epoch
-
-    def for_samples(self, count: int | None) -> DistributionalProgram:
-        if self.method.epoch is not None or self.epoch == count:
-            return self
-        twin = copy.copy(self)
-        twin.epoch = count
-        return twin
 
     def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:
         return compile_costs(rules, method.class_cost, as_share(method.evidence, "evidence"))
@@ -136,14 +121,6 @@ class DistributionalProgram(Program):
     def initial_state(self, dtype: torch.dtype) -> State:
         state = super().initial_state(dtype)
         state["delta"] = self._bounded(state["delta"])
-        if self.method.delta == RELEASED:
-            if self.epoch is None:
-                raise OptionError(
-                    "the released delta rule works once per epoch: give the epoch's number of samples, as in "
-                    "dl.methods.Dual(delta='released', epoch=10_000), or num_samples to LogicLoss"
-                )
-            state["epoch_cost"] = torch.zeros_like(state["delta"])
-            state["epoch_count"] = torch.zeros((), dtype=dtype)
         return state
 
     def largest_cost(self, dtype: torch.dtype) -> float:
@@ -190,9 +167,6 @@ class DistributionalProgram(Program):
             # Costs under weights that have just moved: one that they left out before may be past the limit.
             finite = wide(finite) & (costs < limit).all(1, keepdim=True)
             counted, count = costs.masked_fill(~finite, 0.0), finite.sum(0).to(costs.dtype)
-        if self.method.delta == RELEASED:
-            new.update(self._released(state, counted, count.amax()))
-            return new
         if rule == VIOLATIONS:
             new["delta"] = self._bounded(violations_delta(counted, old.to(costs.dtype)).to(old.dtype))
             return new
@@ -200,19 +174,6 @@ class DistributionalProgram(Program):
         bounded = self._bounded(DELTA_RULES[rule](counted, count.clamp_min(1.0), spread).to(old.dtype))
         new["delta"] = bounded if finite is None else torch.where(count > 0, bounded, old)
         return new
-
-    def _released(self, state: State, costs: Tensor, count: Tensor) -> State:
-        total = state["epoch_cost"] + costs.sum(0).to(state["epoch_cost"].dtype)
-        seen = state["epoch_count"] + count.to(state["epoch_count"].dtype)
-        assert self.epoch is not None, "initial_state saw to it"
-        done = seen >= self.epoch
-        # Within its bounds and not above what it was, which was within them too.
-        proposed = torch.minimum(self._bounded((total / seen.clamp_min(1.0)).square()), state["delta"])
-        return {
-            "delta": torch.where(done, proposed, state["delta"]),
-            "epoch_cost": torch.where(done, torch.zeros_like(total), total),
-            "epoch_count": torch.where(done, torch.zeros_like(seen), seen),
-        }
 
 
 def _at_least(delta: Tensor, spread: Tensor | float) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -44,7 +44,7 @@ class Dual(DistributionalMethod):
     has a cost of its own, see :mod:`dualogic.compile.implication`, and a weight that says which side moves to lower it, see
     :mod:`dualogic.methods.lean`.
 
-    The defaults are the same for every task; ``docs/study.md`` says how they were chosen:
+    The defaults are the same for every task; ``paper/docs/study.md`` says how they were chosen:
 
     - logarithmic class costs, because without labels the task drives ``p`` towards 0, where ``1 - p`` has no gradient;
     - implications that rest where the consequent is at least as believed as the antecedent;
@@ -55,7 +55,7 @@ class Dual(DistributionalMethod):
       outweighs the labels;
     - rules that are averaged.
 
-    :meth:`paper` keeps the paper's letter.
+    :meth:`paper` is the algorithm as the paper prints it.
 
     With ``believe=`` of the loss, what is believed moves the duals, sets ``delta``, and says which operand of an ``or`` is
     nearest, how far an antecedent is believed, which facts hold, and who gives way; what is taught has the costs.
@@ -80,13 +80,10 @@ class Dual(DistributionalMethod):
             rule, whatever weights stand above it, and in a softmax step by ``min(w k / 2, 1)`` where the gradient has the weight
             ``w`` of one of ``k`` operands. So they are as quick among twenty clauses as alone. ``False`` takes the gradient, as
             the paper does.
-        forget: the share of what a weight's logit has gathered that a visit takes back before it adds its own.
         share: of the weights, divided equally among a connective's operands after each step, below 1: no weight falls below
             ``share / k``, so that a decision that the network outgrows is soon undone (the fixed share of Herbster and Warmuth,
             "Tracking the best expert", 1998). With exponentiated steps this makes large steps safe.
         warmup: over how many updates the step rises from 0.
-        schedule: a function of the number of updates so far (a tensor) to a factor of the step; see
-            :mod:`dualogic.duals.schedule`.
         loss_first: the order of Algorithm 1: the loss with the old duals and ``delta``, then ``delta`` from its costs, then the
             duals by the new ``delta``.
 
@@ -118,10 +115,8 @@ class Dual(DistributionalMethod):
     rules: str = "mean"
     rule: str = "softmax"
     local: bool = True
-    forget: float = 0.0
     share: float = 0.0
     warmup: int = 0
-    schedule: Callable[[Tensor], Tensor] | None = None
     loss_first: bool = False
 
     def __post_init__(self) -> None:
@@ -137,18 +132,14 @@ class Dual(DistributionalMethod):
                 raise OptionError(f"{name} must be at least 0 and finite, or None for the same as step; got {value!r}")
         if not (math.isfinite(self.step) and self.step >= 0):
             raise OptionError(f"the dual step must be at least 0 and finite; got {self.step!r}")
-        if not 0 <= self.forget <= 1:
-            raise OptionError(f"forget is a share and must be from 0 to 1; got {self.forget!r}")
         if not 0 <= self.share < 1:
             raise OptionError(f"share must be at least 0 and below 1, which would leave equal weights; got {self.share!r}")
-        if self.schedule is not None and not callable(self.schedule):
-            raise OptionError(f"schedule must be a function of the number of updates so far, or None; got {self.schedule!r}")
         if self.warmup < 0:
             raise OptionError(f"warmup counts updates and must be at least 0; got {self.warmup!r}")
 
     @classmethod
     def paper(cls, **options: Any) -> Dual:
-        """The letter of the paper: ``1 - p`` costs, implications as an ``or``, equal first weights, projected gradient steps,
+        """The algorithm as printed: ``1 - p`` costs, implications as an ``or``, equal first weights, projected gradient steps,
         ``delta^2 = mean(mu)`` with a variance of at least 0.01, no evidence, rules that are summed, and the order of Algorithm 1:
         loss, ``delta``, duals.
 
@@ -160,7 +151,7 @@ class Dual(DistributionalMethod):
             >>> dl.methods.Dual.paper(step=0.3, and_step=0.1, ceiling=10.0).rule
             'projected'
         """
-        letter: dict[str, Any] = {
+        printed: dict[str, Any] = {
             "class_cost": "probability",
             "delta": "mean",
             "floor": 0.1,
@@ -175,7 +166,7 @@ class Dual(DistributionalMethod):
             "imply_step": None,
             "rules": "sum",
         }
-        return cls(**{**letter, **options})
+        return cls(**{**printed, **options})
 
     def program(self, rules: Mapping[str, Formula]) -> DualProgram:
         return DualProgram(rules, self)
@@ -197,7 +188,7 @@ class DualProgram(DistributionalProgram):
         self.rule = UPDATE_RULES[method.rule]
         self.stored = self.rule.stored
         plain = method.rule != "projected" and method.delta in ("mean", "square", VIOLATIONS) and not method.warmup
-        plain = plain and method.schedule is None and not method.loss_first and self.spreads is None
+        plain = plain and not method.loss_first and self.spreads is None
         self.nearest = method.first == "nearest"
         self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
         if self.leaning:
@@ -208,7 +199,7 @@ class DualProgram(DistributionalProgram):
         slow, lean = (
             1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step)
         )
-        self.manner = Manner(method.local, method.forget, method.share, self.plan.masked, slow, lean)
+        self.manner = Manner(method.local, method.share, self.plan.masked, slow, lean)
         self.two_levels = find_two_levels(self.plan) if plain else None
         learning = [level for level in self.plan.levels if not level.uniform and (level.operation != ">>" or self.manner.lean)]
         self.still = not learning and not self.plan.masked
@@ -223,8 +214,7 @@ class DualProgram(DistributionalProgram):
         return tuple(found)
 
     def for_samples(self, count: int | None) -> DualProgram:
-        twin = copy.copy(super().for_samples(count))
-        assert isinstance(twin, DualProgram)
+        twin = copy.copy(self)
         twin.shared = count is None
         return twin
 
@@ -240,7 +230,7 @@ class DualProgram(DistributionalProgram):
         limit = self.largest_cost(costs.dtype)
         method = self.method
         exponentiated, slow = method.rule == "exponentiated", self.manner.slow
-        pace = Pace(method.step, exponentiated, method.local, method.forget, method.share, slow, self.nearest)
+        pace = Pace(method.step, exponentiated, method.local, method.share, slow, self.nearest)
         return two_level_step(self.two_levels, costs, index, stored, pace, bounds, scale, limit)
 
     def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:
@@ -353,13 +343,10 @@ class DualProgram(DistributionalProgram):
         return torch.where(rows == -torch.inf, 0.0, rows) if self.plan.masked else rows
 
     def _step(self, state: State) -> Tensor | float:
-        if not self.method.warmup and self.method.schedule is None:
+        if not self.method.warmup:
             return self.method.step
         done = state["steps"].to(state["delta"].dtype)
-        size = torch.full_like(done, self.method.step)
-        if self.method.warmup:
-            size = size * ((done + 1.0) / self.method.warmup).clamp(max=1.0)
-        return size if self.method.schedule is None else size * self.method.schedule(done)
+        return torch.full_like(done, self.method.step) * ((done + 1.0) / self.method.warmup).clamp(max=1.0)
 
     def weights(self, rows: Tensor) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}

@@ -18,9 +18,6 @@ class Godel(TruthMethod):
     The truth of ``a & b`` is ``min(a, b)``, of ``a | b`` is ``max(a, b)``, of ``~a`` is ``1 - a``, so that ``a >> b`` is
     Kleene-Dienes' ``max(1 - a, b)``; quantifiers are the same over all entries. Only the operand that decides gets a gradient.
 
-    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): taken in each, on both pools. 94 to 100 % of held-out
-    6s meet the rule, and none of them by being called a 6.
-
     Source: van Krieken, Acar, van Harmelen, "Analyzing differentiable fuzzy logic operators", Artificial Intelligence 2022.
     The arguments are those of :class:`~dualogic.methods.truth.TruthMethod`.
 

@@ -19,8 +19,7 @@ class Hard(DistributionalMethod):
     """The paper's loss at the optimal duals: maximum over ``and``, minimum over ``or`` (Theorem 1).
 
     Only the operand that is best or worst right now gets a gradient, so an ``or`` settles for whatever is nearest: the
-    shortcut, where there is one. With ``dualogic demo`` it took it on both pools: the rule met on every held-out 6, none of them
-    called a 6 (seed 0).
+    shortcut, where there is one.
 
     With ``believe=`` of the loss, the operand that is best or worst among what is believed is taught, and ``delta`` follows the
     beliefs.

@@ -162,7 +162,6 @@ class Manner:
         local: the slope is not multiplied on the way down, and in a step that is proportional to the weight ``w`` that moves,
             ``min(w k / 2, 1)`` is in its place, for ``k`` operands: each connective moves as if it were the whole rule and had
             two. Where entries share something, the mean over them takes the place of the sum.
-        forget: the share of what is stored that is taken back before a step.
         share: of the weights, divided equally among the operands after a step.
         masked: some connectives do not exist for some samples; theirs stay as they are.
         slow: what the step of ``and`` is to that of ``or``.
@@ -170,7 +169,6 @@ class Manner:
     """
 
     local: bool = False
-    forget: float = 0.0
     share: float = 0.0
     masked: bool = False
     slow: float = 1.0
@@ -276,7 +274,7 @@ def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_em
     result = seen.result.unsqueeze(1)
     centred = seen.values - result if level.operation == "&" else result - seen.values
     slope, mask, weights = slope.unsqueeze(1), seen.mask, seen.weights
-    reached = slope != 0 if manner.masked and (manner.forget or manner.share or not rule.rests) else None
+    reached = slope != 0 if manner.masked and (manner.share or not rule.rests) else None
     if mask is not None:
         centred = centred.masked_fill(~mask, 0.0)
     if can_be_empty:
@@ -295,10 +293,8 @@ def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_em
         count = seen.values.shape[1] if mask is None else mask.sum(1, keepdim=True)
         weights = (weights * (0.5 * count)).clamp_max(1.0)
     move = rule.move(seen.columns, weights, slope, centred, mask)
-    if manner.forget or manner.share:
-        moved = seen.columns * (1.0 - manner.forget) + move
-        if manner.share:
-            moved = rule.share(moved, manner.share, mask)
+    if manner.share:
+        moved = rule.share(seen.columns + move, manner.share, mask)
         move = moved - seen.columns if mask is None else (moved - seen.columns).masked_fill(~mask, 0.0)
     if reached is not None:
         move = torch.where(reached, move, 0.0)

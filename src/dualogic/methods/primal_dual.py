@@ -91,9 +91,6 @@ class PD1(PrimalDualMethod):
     with 0 or 1 is the literature's translation. Truth must stay in [0, 1], so on a CPU a cost above ``scale`` is an error: as
     the paper says, this choice does not support regression. The loss is ``lambda (1 - t)``.
 
-    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): taken in each. 93 to 98 % of held-out 6s meet the rule
-    on the pool of 6s and 54 to 78 % on the mixed pool, none of them by being called a 6.
-
     Args:
         scale: the cost at which a comparison is wholly false.
 
@@ -131,9 +128,6 @@ class PD2(PrimalDualMethod):
 
     A rule costs what it costs at the paper's optimal duals: the worst operand of an ``and``, the best of an ``or``. The loss is
     ``lambda cost``.
-
-    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): taken in each, on both pools. 89 to 100 % of held-out
-    6s meet the rule, and none of them by being called a 6.
 
     Args:
         class_cost: ``"probability"`` (``1 - p``, as published) or ``"log"`` (``-log p``) for class and Boolean atoms.

@@ -17,10 +17,6 @@ class ProbLog(CountingMethod):
     query that is the rule; here by a circuit compiled once and evaluated for a whole batch. Probabilities that do not sum to
     1 are normalised. Real-valued comparisons cannot be compiled.
 
-    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): taken in each, on both pools. 96 to 100 % of held-out
-    6s meet the rule, and none of them by being called a 6; the demo's rule names one class of each categorical, so this loss
-    is the semantic one there.
-
     Source: Manhaeve, Dumancic, Kimmig, Demeester, De Raedt, "DeepProbLog: neural probabilistic logic programming", NeurIPS 2018.
     Needs ``pip install -e '.[sdd]'``. The arguments are those of :class:`~dualogic.methods.counting.CountingMethod`.
 

@@ -32,9 +32,6 @@ class STE(Method):
     term of the source needs given facts, which a rule has not, and is left out. A comparison's bit is 1 where it holds; its
     gradient is that of the relaxed truth.
 
-    Shortcut, as measured by ``dualogic demo`` (40 epochs, seeds 0 to 2): taken in each, on both pools. 91 to 100 % of held-out
-    6s meet the rule, and none of them by being called a 6.
-
     What is believed (``believe=`` of the loss) plays no part: there are no weights that it could decide.
 
     Source: Yang, Lee, Park, "Injecting logical constraints into neural networks via straight-through estimators", ICML 2022.

@@ -19,9 +19,7 @@ from dualogic.methods.mixture import Mixture
 class Uniform(DistributionalMethod):
     """The paper's loss with all duals fixed at equal weights: every connective is a mean.
 
-    On the published digit task it does as well as learned duals, so it belongs beside them in every table: with ``dualogic
-    demo`` on a pool of 6s it reached 96.5 accuracy. On a pool of all digits it cannot tell the samples apart: it called every 6 a
-    6, and 34 % of the other digits too (accuracy 68.6, 87.6 without the rule; seed 0).
+    What learned duals are worth shows beside it. Where samples meet a rule in different ways, it cannot tell them apart.
 
     With ``believe=`` of the loss, ``delta`` follows what is believed; the weights stay equal.
 

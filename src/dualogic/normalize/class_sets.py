@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dualogic.formula.atom import ClassIn
-from dualogic.formula.connective import Complement, Formula, Junction, Level, Premise, Quantifier, Resting
+from dualogic.formula.connective import Complement, Formula, Junction
 from dualogic.formula.evidence import Evidence
-from dualogic.normalize.evidence import mark_literals
+from dualogic.normalize.evidence import map_literals, mark_literals
 
 
 def unfold_class_sets(formula: Formula) -> Formula:
@@ -19,33 +19,16 @@ def unfold_class_sets(formula: Formula) -> Formula:
         >>> unfold_class_sets(dl.categorical("f", 4) != 1)
         (f == 0) | (f == 2) | (f == 3)
     """
-    return _unfold(formula, {})
+    return map_literals(formula, _unfold)
 
 
-def _unfold(node: Formula, done: dict[int, Formula]) -> Formula:
-    if id(node) in done:
-        return done[id(node)]
-    result: Formula = node
-    negated = isinstance(node, Complement)
-    atom = node.operand if isinstance(node, Complement) else node
-    if isinstance(atom, ClassIn):
-        labels = [label for label in range(atom.operand.symbol.size) if (label in atom.classes) != negated]
-        if negated or len(labels) > 1:
-            singles = tuple(ClassIn(atom.operand, (label,)) for label in labels)
-            result = singles[0] if len(singles) == 1 else Junction("|", singles)
-    elif isinstance(node, Junction):
-        result = Junction(node.operation, tuple(_unfold(operand, done) for operand in node.operands))
-    elif isinstance(node, Quantifier):
-        result = Quantifier(node.operation, _unfold(node.operand, done), node.dims, node.where, node.tied)
-    elif isinstance(node, Level):
-        result = Level(_unfold(node.operand, done))
-    elif isinstance(node, Resting):
-        antecedent = _unfold(node.antecedent, done)
-        antecedent = Premise(antecedent) if isinstance(antecedent, Junction) else antecedent
-        result = Resting(antecedent, _unfold(node.consequent, done), node.share)
-    elif isinstance(node, Premise):
-        result = Premise(_unfold(node.operand, done))
-    elif isinstance(node, Evidence):
-        result = mark_literals(_unfold(node.operand, done), node.share)
-    done[id(node)] = result
-    return result
+def _unfold(literal: Formula) -> Formula:
+    if isinstance(literal, Evidence):
+        return mark_literals(_unfold(literal.operand), literal.share)
+    negated = isinstance(literal, Complement)
+    atom = literal.operand if isinstance(literal, Complement) else literal
+    if not isinstance(atom, ClassIn):
+        return literal
+    labels = [label for label in range(atom.operand.symbol.size) if (label in atom.classes) != negated]
+    singles = tuple(ClassIn(atom.operand, (label,)) for label in labels)
+    return singles[0] if len(singles) == 1 else Junction("|", singles)

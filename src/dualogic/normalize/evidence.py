@@ -1,6 +1,8 @@
-"""Evidence markers, brought down to the literals."""
+"""Changes of the literals of a normal form, such as evidence markers that are brought down to them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from dualogic.formula.connective import Formula, Junction, Level, Premise, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
@@ -21,25 +23,33 @@ def mark_literals(formula: Formula, share: float) -> Formula:
         >>> mark_literals(~a | dl.evidence(b, 0.5), 0.5)
         evidence(~a, 0.5) | evidence(b, 0.75)
     """
-    return _mark(formula, share, {}) if share else formula
+
+    def mark(node: Formula) -> Formula:
+        if isinstance(node, Evidence):
+            return Evidence(node.operand, 1.0 - (1.0 - node.share) * (1.0 - share))
+        return Evidence(node, share)
+
+    return map_literals(formula, mark) if share else formula
 
 
-def _mark(node: Formula, share: float, done: dict[int, Formula]) -> Formula:
-    if id(node) in done:
+def map_literals(formula: Formula, change: Callable[[Formula], Formula]) -> Formula:
+    """A formula in negation normal form with ``change`` of each literal, marked or not, in its place."""
+    done: dict[int, Formula] = {}
+
+    def again(node: Formula) -> Formula:
+        if id(node) not in done:
+            if isinstance(node, Junction):
+                done[id(node)] = Junction(node.operation, tuple([again(operand) for operand in node.operands]))
+            elif isinstance(node, Quantifier):
+                done[id(node)] = Quantifier(node.operation, again(node.operand), node.dims, node.where, node.tied)
+            elif isinstance(node, (Level, Premise)):
+                done[id(node)] = type(node)(again(node.operand))
+            elif isinstance(node, Resting):
+                given = again(node.antecedent)
+                given = Premise(given) if isinstance(given, Junction) else given
+                done[id(node)] = Resting(given, again(node.consequent), node.share)
+            else:
+                done[id(node)] = change(node)
         return done[id(node)]
-    if isinstance(node, Junction):
-        result: Formula = Junction(node.operation, tuple(_mark(operand, share, done) for operand in node.operands))
-    elif isinstance(node, Quantifier):
-        result = Quantifier(node.operation, _mark(node.operand, share, done), node.dims, node.where, node.tied)
-    elif isinstance(node, Level):
-        result = Level(_mark(node.operand, share, done))
-    elif isinstance(node, Resting):
-        result = Resting(_mark(node.antecedent, share, done), _mark(node.consequent, share, done), node.share)
-    elif isinstance(node, Premise):
-        result = Premise(_mark(node.operand, share, done))
-    elif isinstance(node, Evidence):
-        result = Evidence(node.operand, 1.0 - (1.0 - node.share) * (1.0 - share))
-    else:
-        result = Evidence(node, share)
-    done[id(node)] = result
-    return result
+
+    return again(formula)

@@ -2,13 +2,13 @@
 
 Every connective of the original formula keeps its own level: where pushing a negation or unfolding an implication puts a
 chain directly inside one of the same kind, a :class:`~dualogic.formula.connective.Level` keeps them apart, because merging
-them would change the initial weights (design: "Levels").
+them would change the initial weights.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dualogic.formula.atom import NEGATED, Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
@@ -86,32 +86,34 @@ class _Pass:
     def convert(self, node: Formula, positive: bool) -> Formula:
         key = (id(node), positive)
         if key not in self.done:
-            self.done[key] = getattr(self, f"_{type(node).__name__}", self._literal)(node, positive)
+            if type(node) not in _CONVERSIONS:
+                raise TypeError(f"to_nnf has no conversion for a node of type {type(node).__name__}: {node.brief()}")
+            self.done[key] = _CONVERSIONS[type(node)](self, node, positive)
         return self.done[key]
 
-    def _literal(self, node: Formula, positive: bool) -> Formula:
+    def literal(self, node: Formula, positive: bool) -> Formula:
         return node if positive else Complement(node)
 
-    def _Comparison(self, node: Comparison, positive: bool) -> Formula:
+    def comparison(self, node: Comparison, positive: bool) -> Formula:
         return node if positive else Comparison(NEGATED[node.operation], node.left, node.right, 0.0)
 
-    def _ClassEqual(self, node: ClassEqual, positive: bool) -> Formula:
+    def class_equal(self, node: ClassEqual, positive: bool) -> Formula:
         pairs = [
             Junction("&", (ClassIn(node.left, (label,)), ClassIn(node.right, (label,)))) for label in range(node.left.symbol.size)
         ]
         return self.convert(Junction("|", tuple(pairs)), positive)
 
-    def _Junction(self, node: Junction, positive: bool) -> Formula:
+    def junction(self, node: Junction, positive: bool) -> Formula:
         operation = node.operation if positive else _FLIPPED[node.operation]
         return join(operation, [self.convert(operand, positive) for operand in node.operands])
 
-    def _Complement(self, node: Complement, positive: bool) -> Formula:
+    def complement(self, node: Complement, positive: bool) -> Formula:
         return self.convert(node.operand, not positive)
 
-    def _Level(self, node: Level, positive: bool) -> Formula:
+    def level(self, node: Level, positive: bool) -> Formula:
         return self.convert(node.operand, positive)
 
-    def _Implication(self, node: Implication, positive: bool) -> Formula:
+    def implication(self, node: Implication, positive: bool) -> Formula:
         given, consequent = node.antecedent, self.convert(node.consequent, positive)
         share = 1.0 if positive and self.asks(consequent) else self.evidence
         if positive and self.resting:
@@ -130,10 +132,10 @@ class _Pass:
             believed = Premise(believed)
         return Resting(believed, consequent, share)
 
-    def _Evidence(self, node: Evidence, positive: bool) -> Formula:
+    def marked(self, node: Evidence, positive: bool) -> Formula:
         return mark_literals(self.convert(node.operand, positive), node.share)
 
-    def _Equivalence(self, node: Equivalence, positive: bool) -> Formula:
+    def equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")
         if self.resting and positive != node.negated:
             # Neither side is the evidence of the other, unless labels show one of them alone.
@@ -150,7 +152,7 @@ class _Pass:
         parts = [join(inner, [self.convert(first, left), self.convert(second, right)]) for first, second in sides]
         return join(outer, parts)
 
-    def _Cardinality(self, node: Cardinality, positive: bool) -> Formula:
+    def cardinality(self, node: Cardinality, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive else ("|", "&")
         refuted: list[Any] = [self.convert(operand, not positive) for operand in node.operands]
         parts = [join(inner, subset) for subset in itertools.combinations(refuted, node.bound + 1)]
@@ -158,6 +160,24 @@ class _Pass:
             parts.insert(0, join(inner, [self.convert(operand, positive) for operand in node.operands]))
         return join(outer, parts)
 
-    def _Quantifier(self, node: Quantifier, positive: bool) -> Formula:
+    def quantifier(self, node: Quantifier, positive: bool) -> Formula:
         operation = node.operation if positive else _FLIPPED[node.operation]
         return Quantifier(operation, self.convert(node.operand, positive), node.dims, node.where, node.tied)
+
+
+_CONVERSIONS: dict[type[Formula], Callable[[_Pass, Any, bool], Formula]] = {
+    Boolean: _Pass.literal,
+    BooleanIndex: _Pass.literal,
+    ClassIn: _Pass.literal,
+    ClassRelation: _Pass.literal,
+    Comparison: _Pass.comparison,
+    ClassEqual: _Pass.class_equal,
+    Junction: _Pass.junction,
+    Complement: _Pass.complement,
+    Level: _Pass.level,
+    Implication: _Pass.implication,
+    Evidence: _Pass.marked,
+    Equivalence: _Pass.equivalence,
+    Cardinality: _Pass.cardinality,
+    Quantifier: _Pass.quantifier,
+}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dualogic.errors import OptionError, SymbolError
+from dualogic.errors import OptionError, SymbolError, suggest
 from dualogic.formula.atom import BooleanExpression, ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Resting
 from dualogic.formula.evidence import Evidence
@@ -51,7 +50,7 @@ def find_unlabelled(told: Mapping[str, bool | tuple[Any, ...]], symbols: Mapping
         symbol = known.get(name)
         if symbol is None:
             raise SymbolError(
-                f"unlabelled names {name!r}, but the rules are about {', '.join(map(repr, known))}{_suggest(name, known)}"
+                f"unlabelled names {name!r}, but the rules are about {', '.join(map(repr, known))}{suggest(str(name), known)}"
             )
         if isinstance(classes, bool):
             found.append((name, None))
@@ -76,12 +75,7 @@ def _class_index(symbol: Categorical, value: Any) -> int:
     try:
         return symbol.class_index(value)
     except SymbolError as error:
-        raise SymbolError(f"unlabelled: {error}{_suggest(value, symbol.classes or ())}") from None
-
-
-def _suggest(word: Any, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(word), list(known), n=2)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise SymbolError(f"unlabelled: {error}{suggest(str(value), symbol.classes or ())}") from None
 
 
 class Asking:

@@ -9,11 +9,10 @@ without.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch import Tensor
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent, train_answers
 
 CAUSES = ("wear", "heat", "dust", "power", "operator")
 FEATURES = 16
@@ -43,16 +42,8 @@ def bind(logits: Tensor) -> dict[str, Tensor]:
 
 def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500, test: int = 2000, epochs: int = 30) -> Metrics:
     """Train a network with one output for each cause."""
-    known, causes = make_stops(labelled, 100 + seed)
-    others, _ = make_stops(pool, 2000 + seed)
-    network = nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, len(CAUSES)))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
-    logic = make_loss(RULE, pool)
-    for index in batches(pool, 100, epochs, seed):
-        loss = len(CAUSES) * binary_cross_entropy_with_logits(network(known), causes)
-        if logic is not None:
-            loss = loss + logic(index, **bind(network(others[index])))
-        take_step(optimizer, loss)
+    known, (others, _) = make_stops(labelled, 100 + seed), make_stops(pool, 2000 + seed)
+    network = train_answers(make_loss(RULE, pool), bind, known, others, epochs, seed)
     features, causes = make_stops(test, 30000 + seed)
     with torch.no_grad():
         said = network(features) > 0

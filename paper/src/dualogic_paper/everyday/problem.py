@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 
@@ -97,6 +98,29 @@ def take_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+
+
+def train_answers(
+    logic: dl.LogicLoss | None,
+    bind: Callable[[Tensor], Mapping[str, Tensor]],
+    labelled: tuple[Tensor, Tensor],
+    pool: Tensor,
+    epochs: int,
+    seed: int,
+) -> nn.Module:
+    """A network that gives the logits of yes-or-no answers, taught by labelled features ``(n, k)`` with their answers
+    ``(n, answers)``, and by rules about a pool of features; ``bind`` names the logits as the rules do.
+    """
+    known, answers = labelled
+    count = answers.shape[1]
+    network = nn.Sequential(nn.Linear(known.shape[1], 64), nn.ReLU(), nn.Linear(64, count))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
+    for index in batches(len(pool), 100, epochs, seed):
+        loss = count * binary_cross_entropy_with_logits(network(known), answers)
+        if logic is not None:
+            loss = loss + logic(index, **bind(network(pool[index])))
+        take_step(optimizer, loss)
+    return network
 
 
 def holds(rules: Mapping[str, dl.Formula], **tensors: Tensor) -> Tensor:

@@ -8,11 +8,10 @@ and 1,500 without labels. The rules are equivalences, so each side speaks about 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch import Tensor
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent, train_answers
 
 ANIMALS, VEHICLES = ("dog", "cat", "bird"), ("car", "bus", "bicycle")
 LABELS = ["indoors", "outdoors", "animal", *ANIMALS, "vehicle", *VEHICLES, "empty"]
@@ -51,16 +50,8 @@ def bind(logits: Tensor) -> dict[str, Tensor]:
 
 def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 1500, test: int = 2000, epochs: int = 30) -> Metrics:
     """Train a network with one output for each label."""
-    known, answers = make_photos(labelled, 100 + seed)
-    others, _ = make_photos(pool, 2000 + seed)
-    network = nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, len(LABELS)))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
-    logic = make_loss(RULES, pool)
-    for index in batches(pool, 100, epochs, seed):
-        loss = len(LABELS) * binary_cross_entropy_with_logits(network(known), answers)
-        if logic is not None:
-            loss = loss + logic(index, **bind(network(others[index])))
-        take_step(optimizer, loss)
+    known, (others, _) = make_photos(labelled, 100 + seed), make_photos(pool, 2000 + seed)
+    network = train_answers(make_loss(RULES, pool), bind, known, others, epochs, seed)
     features, answers = make_photos(test, 30000 + seed)
     with torch.no_grad():
         logits = network(features)

@@ -20,6 +20,8 @@ NOT_TOLD = "not told which class has no labels"
 _ORDERED = "dual-paper"
 _BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
 """What runs did that were made before these options were there."""
+_GONE = {"forget": 0.0, "schedule": None, "epoch": None}
+"""Options that there were, and the value that switched each off."""
 
 
 def read_method(text: str) -> Method | None:
@@ -29,7 +31,7 @@ def read_method(text: str) -> Method | None:
         text: such as ``"DL2(weight=0.5)"``; empty if no rule was taught.
 
     Returns:
-        ``None`` if there is none, or none that is known here, or it has an option that text cannot give back, such as a function.
+        ``None`` if there is none, or none that is known here, or it has an option that is gone and was in use.
 
     Example:
         >>> read_method("DL2(weight=0.5)").weight
@@ -39,9 +41,10 @@ def read_method(text: str) -> Method | None:
         call = ast.parse(text, mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             return None
-        given = {str(word.arg): _value(word.value) for word in call.keywords}
+        told = {str(word.arg): _value(word.value) for word in call.keywords}
     except (SyntaxError, ValueError):
         return None
+    given = {name: value for name, value in told.items() if name not in _GONE or value != _GONE[name]}
     kind = getattr(methods, call.func.id, None)
     if not isinstance(kind, type) or not issubclass(kind, Method) or not given.keys() <= _fields(kind):
         return None
