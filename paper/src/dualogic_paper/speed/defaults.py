@@ -62,9 +62,8 @@ def main() -> None:
     for name, case in (("P >> Q", implication()), ("CIFAR-100 rule", superclasses()), ("45 implications", many())):
         found = measure(case)
         print(name, ", ".join(f"{method} {value:.0f} us" for method, value in found.items()))
-        print(
-            f"    dual / former default {found['dual'] / found['former default']:.2f}, / hard {found['dual'] / found['hard']:.2f}"
-        )
+        ratios = (f"{found['dual'] / found[other]:.2f} of {other}" for other in ("former default", "hard"))
+        print(f"    dual: {', '.join(ratios)}")
 
 
 if __name__ == "__main__":
