@@ -48,7 +48,7 @@ def call(index=INDEX, logic=None, **tensors):
 
 def repeat(logic, index, count=3, **shapes):
     for _ in range(count):
-        loss = logic(index, **{name: made(4, 3) for name, made in shapes.items()})
+        loss = logic(index, **{name: made(len(index), 3) for name, made in shapes.items()})
     return loss
 
 
@@ -197,6 +197,10 @@ WARNED = {
     "positions in the batch": (
         lambda: [repeat(logic, INDEX, 4, f=numbers, g=numbers) for logic in [make()]],
         "where samples stand in the data set, not in the batch",
+    ),
+    "positions in large batches": (
+        lambda: [repeat(logic, torch.arange(6), 4, f=numbers, g=numbers) for logic in [make()]],
+        "so 2 of the 8 samples were never visited",
     ),
     "eval() never undone": (lambda: train(6, lambda step, logic: logic.eval()), "call logic.train()"),
     "eval() not undone after validation": (lambda: train(9, lambda step, logic: logic.train(step < 3)), "call logic.train()"),

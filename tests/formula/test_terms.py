@@ -33,6 +33,11 @@ KEYS = [
     (..., [3]),
     (),
     (np.int64(1), 0),
+    slice(None, None, -1),
+    (..., slice(3, 0, -2)),
+    (0, slice(None, None, -1)),
+    (slice(None), [True, False, True]),
+    (..., np.arange(4) % 2 == 1),
 ]
 
 

@@ -38,6 +38,7 @@ def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, 
             continue
         size = shape[position]
         position += 1
+        entry = _as_positions(entry, size, where)
         if isinstance(entry, slice):
             item, new_size = _resolve_slice(entry, size, where)
             items.append(item)
@@ -61,12 +62,25 @@ def _plain(entry: Any) -> Any:
     return entry.tolist() if hasattr(entry, "tolist") else entry
 
 
+def _as_positions(entry: Any, size: Size, where: Deferred) -> Any:
+    """A backwards slice, or one bool for each entry, of an axis of fixed size as the positions that it selects."""
+    if not isinstance(size, int):
+        return entry
+    if isinstance(entry, slice) and (as_int(entry.step) or 1) < 0:
+        return range(size)[entry]
+    if isinstance(entry, list) and entry and all(isinstance(each, bool) for each in entry):
+        if len(entry) != size:
+            raise ShapeError(f"{len(entry)} bools cannot select from an axis of size {size} in {where}; give one for each entry")
+        return [place for place, chosen in enumerate(entry) if chosen]
+    return entry
+
+
 def _refuse_moved_axis(items: list[Item], where: Deferred) -> None:
     advanced = [position for position, item in enumerate(items) if item[0] in ("at", "take")]
     if any(item[0] == "take" for item in items) and advanced[-1] - advanced[0] >= len(advanced):
         raise ShapeError(
-            f"numpy moves the axis of a list of positions to the front when a slice or None stands between it and an int, in "
-            f"{where}; index in two steps to say which order is meant"
+            f"numpy moves the axis of a list of positions (here a backwards slice is one too) to the front when a slice or None "
+            f"stands between it and an int, in {where}; index in two steps to say which order is meant"
         )
 
 

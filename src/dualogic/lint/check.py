@@ -57,7 +57,8 @@ def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float 
     named = check_rules(rules)
     for formula in named.values():
         check_depth(formula)
-    limits = {**check_ranges(named, getattr(rules, "ranges", {}), strict=False), **check_ranges(named, ranges or {})}
+    declared = getattr(rules, "ranges", {}) if isinstance(rules, Mapping) else {}  # a formula may have others
+    limits = {**check_ranges(named, declared, strict=False), **check_ranges(named, ranges or {})}
     seconds = as_number(timeout, "timeout")
     if not (math.isfinite(seconds) and seconds > 0):
         raise OptionError(f"timeout must be a number of seconds above 0; got {timeout!r}")

@@ -55,13 +55,14 @@ class Mistakes:
     Attributes:
         steps: how many training calls there were, as far as they were counted.
         visits: of how many samples.
+        largest: the largest of their batches.
         positions: whether every index so far was 0, 1, 2, ..., as the positions in a batch are.
         parameter: one of those that the latest call in ``eval()`` depends on, with its version when a gradient came back.
         trained: how often it has changed between two such calls.
     """
 
     def __init__(self) -> None:
-        self.steps = self.visits = self.watched = self.trained = 0
+        self.steps = self.visits = self.largest = self.watched = self.trained = 0
         self.positions = True
         self.parameter: weakref.ref[Tensor] | None = None
         self.version: int | None = None
@@ -109,13 +110,13 @@ class Mistakes:
         # A closure evaluates one batch several times; that is what manual updates are for.
         once = loss.update == "forward" and 1 < len(given) < samples
         self.positions = once and torch.equal(given, torch.arange(len(given)).to(given))
-        self.visits += len(given)
+        self.visits, self.largest = self.visits + len(given), max(self.largest, len(given))
         if self.positions and self.steps > SEVERAL and (self.visits >= 2 * samples or self.steps > LONGEST_WATCH):
             self.positions = False
             _warn(
-                f"the index was 0, 1, 2, ... in each of the first {self.steps} calls, so most of the {samples} samples were "
-                f"never visited: an index says where samples stand in the data set, not in the batch; dl.data.WithIndex(dataset) "
-                f"brings it along"
+                f"the index was 0, 1, 2, ... in each of the first {self.steps} calls, so {samples - self.largest} of the "
+                f"{samples} samples were never visited: an index says where samples stand in the data set, not in the batch; "
+                f"dl.data.WithIndex(dataset) brings it along"
             )
 
     def _look_for_training(self, value: Tensor) -> None:

@@ -40,7 +40,8 @@ class LogicLoss(KeptModule):
         method: a name or an object from ``dl.methods``.
         weight: a factor for all rules, or a mapping from rule names to factors; 2 doubles a rule's share in that mean, and 0
             switches it off. See :meth:`set_weight`.
-        update: ``"forward"``, or ``"manual"`` to update only when :meth:`step` is called.
+        update: ``"forward"``, or ``"manual"`` to update only when :meth:`step` is called; until then the loss is taken with the
+            stored duals.
         reduction: over samples: ``"mean"``, ``"sum"`` or ``"none"``.
         dtype: of the stored dual variables: ``torch.float32``, or ``torch.bfloat16`` for half the memory (rounded
             stochastically, so that small steps are not lost; see :mod:`dualogic.duals.rounding`).
@@ -210,8 +211,9 @@ class LogicLoss(KeptModule):
             index: training samples ``(batch,)``; not needed for a shared row.
 
         Returns:
-            A mapping from paths to weights ``(batch, ..., k)`` that sum to 1. A path is the rule's name (``"rule"`` for a lone
-            formula) followed by operand positions in its negation normal form, as in ``"rule/0"``.
+            A mapping from paths to weights ``(batch, ..., k)`` that sum to 1, or are all 0 where a mask left nothing to weigh. A
+            path is the rule's name (``"rule"`` for a lone formula) followed by operand positions in its negation normal form, as
+            in ``"rule/0"``.
         """
         with self._run.lock:
             return look_at(self._parts(), index, at_once=True).weights if self._program.width else {}
