@@ -229,7 +229,7 @@ class LogicLoss(KeptModule):
 
     def statistics(self) -> dict[str, dict[str, Any]]:
         """Means over the latest batch (this process's part of it, and there the selected samples) for each rule: cost, loss and
-        delta, on the device; waits for nothing.
+        delta, on the device; waits for nothing. A rule that was about no sample, or is switched off, has NaN for the first two.
 
         With ``method="dual"`` a rule that has implications also has ``"evidence"``: a mapping from their paths, as in
         :meth:`weights`, to how much of the antecedent is taken for evidence. 1 means that the rule reads its antecedent and
