@@ -73,8 +73,10 @@ def how_to_install(extra: str) -> str:
     Example:
         >>> how_to_install("lint")
         "type, in a clone of dualogic: pip install -e '.[lint]'"
+        >>> how_to_install("paper")  # the reproduction, a distribution of its own
+        'type, in a clone of dualogic: pip install -e paper'
     """
-    return f"type, in a clone of dualogic: pip install -e '.[{extra}]'"
+    return f"type, in a clone of dualogic: pip install -e {extra if extra == 'paper' else repr(f'.[{extra}]')}"
 
 
 class DataError(DualogicError, ValueError):

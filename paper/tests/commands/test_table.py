@@ -4,7 +4,6 @@ import sys
 import pytest
 
 from dualogic.cli import main
-from dualogic.errors import how_to_install
 from tables.fabricate import make_result, write_runs
 
 
@@ -104,4 +103,6 @@ def test_without_matplotlib_only_figures_are_missing(runs, monkeypatch, capsys):
     assert main(["table", "digits", "--runs", "runs"]) == 0
     capsys.readouterr()
     assert main(["table", "digits", "--runs", "runs", "--format", "figure"]) == 1
-    assert capsys.readouterr().err == f"dualogic: matplotlib is not installed; {how_to_install('experiments')}\n"
+    assert (
+        capsys.readouterr().err == "dualogic: matplotlib is not installed; type, in a clone of dualogic: pip install -e paper\n"
+    )

@@ -38,7 +38,7 @@ class Get:
 
     def run(self) -> int:
         """Fetch and convert; goes on after a set that fails."""
-        require("experiments", "numpy", "pooch", "PIL", "sklearn", "rich")
+        require("paper", "numpy", "pooch", "PIL", "sklearn", "rich")
         from dualogic_paper.data.fetch import get
 
         failed = False
@@ -72,7 +72,7 @@ class List:
 
     def run(self) -> int:
         """Look, without reading the caches."""
-        require("experiments", "numpy", "pooch")
+        require("paper", "numpy", "pooch")
         from dualogic_paper.data import NAMES
         from dualogic_paper.data.cache import cache_path, describe_cache
 
@@ -95,7 +95,7 @@ class Check:
 
     def run(self) -> int:
         """Check."""
-        require("experiments", "numpy", "pooch")
+        require("paper", "numpy", "pooch")
         from dualogic_paper.data import NAMES
         from dualogic_paper.data.cache import cache_path, describe_cache, open_cache
 

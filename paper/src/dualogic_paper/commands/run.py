@@ -80,7 +80,7 @@ class Run:
 
     def run(self) -> int:
         """Train, with a progress bar, and print where the results are."""
-        require("experiments", "lightning", "numpy", "rich", "matplotlib")
+        require("paper", "lightning", "numpy", "rich", "matplotlib")
         from rich.console import Console
 
         if self.jobs < 1:

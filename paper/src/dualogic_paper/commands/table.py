@@ -90,7 +90,7 @@ class TableCommand:
             self._deliver("\n".join((to_latex if self.format == "latex" else to_text)(table) for table in made))
 
     def _draw(self, results: list[Results]) -> None:
-        require("experiments", "matplotlib")
+        require("paper", "matplotlib")
         from dualogic_paper.tables.figures import save_figures
 
         for found in results:

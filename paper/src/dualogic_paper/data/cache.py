@@ -42,7 +42,7 @@ def folder() -> Path:
     try:
         import pooch
     except ImportError as error:
-        raise MissingExtraError(f"without {VARIABLE}, pooch finds the folder; {how_to_install('experiments')}") from error
+        raise MissingExtraError(f"without {VARIABLE}, pooch finds the folder; {how_to_install('paper')}") from error
     return Path(pooch.os_cache("dualogic"))
 
 

@@ -236,7 +236,7 @@ def _import_pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise MissingExtraError(f"Pillow reads the images; {how_to_install('experiments')}") from error
+        raise MissingExtraError(f"Pillow reads the images; {how_to_install('paper')}") from error
     return Image
 
 

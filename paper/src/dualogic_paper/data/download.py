@@ -45,7 +45,7 @@ def download(source: Source, folder: Path, on_progress: OnProgress | None = None
     try:
         import pooch
     except ImportError as error:
-        raise MissingExtraError(f"pooch fetches the data; {how_to_install('experiments')}") from error
+        raise MissingExtraError(f"pooch fetches the data; {how_to_install('paper')}") from error
     fetcher = ResumingDownloader(folder / f"{source.file}.part", on_progress or (lambda file, done, total: None))
     with _quiet(pooch.get_logger()):
         try:

@@ -67,7 +67,7 @@ def _draw_digits(rng: Generator, count: int, scale: int, padding: int) -> tuple[
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise MissingExtraError(f"sample digits come with scikit-learn; {how_to_install('experiments')}") from error
+        raise MissingExtraError(f"sample digits come with scikit-learn; {how_to_install('paper')}") from error
     digits = load_digits()
     order = np.concatenate([rng.permutation(len(digits.target)) for _ in range(-(-count // len(digits.target)))])[:count]
     small = (digits.images[order] * (255 / 16)).astype(np.uint8)

@@ -48,7 +48,7 @@ def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_
         folder: for checkpoints and results; nothing is written by default.
         on_epoch: called after each epoch with its number and the latest measures; not with several processes.
     """
-    require("experiments", "lightning", "numpy")
+    require("paper", "lightning", "numpy")
     from lightning.fabric import Fabric
 
     if folder is not None:
