@@ -104,6 +104,8 @@ def test_a_bad_occurrence_does_not_dilute_the_move_of_a_good_one(rule, bad):
         with torch.no_grad():
             given["x"][2] = torch.nan
             given["x"][2, :2] = torch.inf
+    for logic in (alone, together):  # values are looked at, and NaN refused, at the first call alone
+        logic(torch.tensor([4, 5], device="cuda"), **tensors([0, 1]))
     alone(torch.tensor([0, 7], device="cuda"), **tensors([0, 1]))
     together(index, **given)
     with pytest.raises(dl.errors.DualogicError):

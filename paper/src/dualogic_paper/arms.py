@@ -14,8 +14,10 @@ from dualogic.methods import Method
 NO_RULE = "none"
 SUPERVISED = "supervised"
 ENTROPY = "entropy"
-IMAGE_ARMS = ("none", "supervised", "entropy", "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
-"""Arms of rules about sums of probabilities: the paper's methods, the ablations, and certainty without a rule as a control."""
+FIXMATCH = "fixmatch"
+CONTROLS = (ENTROPY, FIXMATCH)
+IMAGE_ARMS = ("none", "supervised", *CONTROLS, "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
+"""Arms of rules about sums of probabilities: the paper's methods, the ablations, and what needs no logic as controls."""
 PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
 
 
@@ -42,28 +44,28 @@ class Arm:
         name: in tables and on the command line.
         method: teaches the rule; ``None`` if no rule is taught.
         supervised: all training samples are labelled.
-        entropy: no rule is taught; what the network believes about the pool is made certain, whatever it is.
+        control: what is taught in the place of a rule, see :mod:`dualogic_paper.controls`; empty for nothing.
     """
 
     name: str
     method: Method | None
     supervised: bool = False
-    entropy: bool = False
+    control: str = ""
 
 
-def names(*, entropy: bool = False) -> tuple[str, ...]:
+def names(*, controls: bool = False) -> tuple[str, ...]:
     """All arms, in the order of tables.
 
     Args:
-        entropy: with the minimisation of entropy, a control for rules that ask for certainty.
+        controls: with what is taught in the place of rules that ask for certainty.
 
     Example:
         >>> names()[:3]
         ('none', 'supervised', 'semantic')
     """
     rivals = [name for name in methods.METHODS if name not in ("dual", "uniform", "hard")]
-    controls = (NO_RULE, SUPERVISED, ENTROPY) if entropy else (NO_RULE, SUPERVISED)
-    return (*controls, *sorted(rivals, key=_published_first), "hard", "uniform", *PRESETS, "dual")
+    first = (NO_RULE, SUPERVISED, *CONTROLS) if controls else (NO_RULE, SUPERVISED)
+    return (*first, *sorted(rivals, key=_published_first), "hard", "uniform", *PRESETS, "dual")
 
 
 def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
@@ -80,13 +82,13 @@ def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
         True
     """
     options = dict(options or {})
-    if name in (NO_RULE, SUPERVISED, ENTROPY):
+    if name in (NO_RULE, SUPERVISED, *CONTROLS):
         if options:
             raise OptionError(f"the arm {name!r} teaches no rule and takes no options; got {', '.join(options)}")
-        return Arm(name, None, supervised=name == SUPERVISED, entropy=name == ENTROPY)
+        return Arm(name, None, supervised=name == SUPERVISED, control=name if name in CONTROLS else "")
     make = PRESETS.get(name) or methods.METHODS.get(name)
     if make is None:
-        raise OptionError(f"--method must be one of {', '.join(names(entropy=True))}; got {name!r}")
+        raise OptionError(f"--method must be one of {', '.join(names(controls=True))}; got {name!r}")
     try:
         return Arm(name, make(**options))
     except TypeError as error:

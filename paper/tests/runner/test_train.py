@@ -155,7 +155,7 @@ def test_every_task_is_described(name):
     task = TASKS[name]()
     assert task.name == name
     assert task.title
-    assert set(task.arms) <= set(names(entropy=True))
+    assert set(task.arms) <= set(names(controls=True))
     assert {"none", "dual", "uniform", "hard"} <= set(task.arms)
     assert Config.from_dict(Config(task).as_dict()) == Config(task)
     keys = [column.key for column in task.columns]

@@ -97,7 +97,7 @@ def test_rows_come_in_the_order_of_arms_and_what_the_paper_has_is_never_missing(
 
 def test_order_of_an_unknown_method_is_last():
     assert order_of("removed", "removed") > order_of("dual", "dual[step=1]") > order_of("dual", "dual") > order_of("none", "none")
-    assert len(arms.names(entropy=True)) == order_of("removed", "removed")[0]
+    assert len(arms.names(controls=True)) == order_of("removed", "removed")[0]
 
 
 def test_options_have_a_row_of_their_own_and_the_papers_figures_stand_once(read, tmp_path):

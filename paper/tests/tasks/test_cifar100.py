@@ -151,7 +151,7 @@ def test_entropy_makes_certain(small, tiny):
 
 def test_entropy_needs_logits(tmp_path):
     task = Digits().make_smoke(tmp_path)
-    with pytest.raises(OptionError, match="no logits whose entropy"):
+    with pytest.raises(OptionError, match="no logits that --method entropy"):
         train(Config(task, "entropy"), Machine(accelerator="cpu", data=tmp_path))
 
 

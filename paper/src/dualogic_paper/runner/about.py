@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualogic_paper.arms import ENTROPY, NO_RULE, SUPERVISED
+from dualogic_paper.arms import CONTROLS, NO_RULE, SUPERVISED
 from dualogic_paper.runner.config import Config
 from dualogic_paper.runner.result import Result
 
@@ -19,7 +19,7 @@ def describe_run(config: Config) -> dict[str, Any]:
     """
     from dualogic_paper.tables import make_label  # which reads run folders
 
-    taught = config.method not in (NO_RULE, SUPERVISED, ENTROPY)
+    taught = config.method not in (NO_RULE, SUPERVISED, *CONTROLS)
     return {"title": config.task.title, "label": make_label(config.as_dict()), "taught": taught}
 
 

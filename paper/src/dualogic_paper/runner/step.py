@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dualogic_paper.runner.teacher import Teacher
 from dualogic_paper.tasks.task import Problem
 
 WARM_UP = 3
@@ -27,6 +28,7 @@ class Step:
         labelled: numbers of the labelled samples, on the device.
         pool: numbers of the samples that are rows of the table, on the device.
         show_pool: the pool passes through the network even where no rule is taught.
+        teacher: follows the network after each step, and is believed while the rule is taught; ``None`` for none.
 
     Attributes:
         active: the rule is taught.
@@ -42,6 +44,7 @@ class Step:
         labelled: Tensor,
         pool: Tensor,
         show_pool: bool = False,
+        teacher: Teacher | None = None,
     ) -> None:
         self.problem = problem
         self.network = network
@@ -51,6 +54,7 @@ class Step:
         self.labelled = labelled
         self.pool = pool
         self.show_pool = show_pool
+        self.teacher = teacher
         self.active = rule is not None
         self.totals = torch.zeros(
             2, dtype=torch.float64 if labelled.device.type == "cpu" else torch.float32, device=labelled.device
@@ -60,13 +64,16 @@ class Step:
         """Train on positions in the list of labelled samples and on rows of the table, ``(batch,)`` each, on the device."""
         self.optimizer.zero_grad(set_to_none=True)
         seen = self.pool[rows] if self.active or self.show_pool else None
-        task_loss, bound = self.problem.outputs(self.network, self.labelled[chosen], seen)
+        believed = self.teacher if self.active else None
+        task_loss, bound = self.problem.outputs(self.network, self.labelled[chosen], seen, believed)
         loss, rule_loss = task_loss, torch.zeros_like(task_loss)
         if self.active and self.rule is not None:
             rule_loss = self.rule(rows, **bound)
             loss = task_loss + rule_loss
         self.backward(loss)
         self.optimizer.step()
+        if self.teacher is not None:
+            self.teacher.follow()
         self.totals += torch.stack([task_loss.detach(), rule_loss.detach()])
 
     def read(self, steps: int) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from dualogic.cli import require
 from dualogic.diagnosis import Events
 from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
 from dualogic.report import POOL, VALIDATION, thin
+from dualogic_paper.controls import make_control
 from dualogic_paper.runner.about import list_facts
 from dualogic_paper.runner.batches import Batches, count_steps, mix_seed
 from dualogic_paper.runner.config import Config, Machine
@@ -27,6 +28,7 @@ from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, 
 from dualogic_paper.runner.result import Result, describe_machine, find_commit, find_date
 from dualogic_paper.runner.step import CapturedStep, Step
 from dualogic_paper.runner.stored import FACTS
+from dualogic_paper.runner.teacher import Teacher
 from dualogic_paper.tasks.task import Problem, Task
 
 INSPECTIONS = 20
@@ -106,6 +108,7 @@ class Loop:
         optimizer = _make_optimizer(config, network, captured, device)
         self.network, self.optimizer = fabric.setup(network, optimizer)
         self.logic = self._make_logic()
+        self.teacher = None if task.view == "same" else Teacher(_unwrap(self.network), fabric)
         self.step = (CapturedStep if captured else Step)(
             self.problem,
             self.network,
@@ -115,6 +118,7 @@ class Loop:
             labelled.to(device),
             self.pool.to(device),
             task.show_pool,
+            self.teacher,
         )
         self.best_weights: dict[str, Tensor] = {}
         self.progress = Progress()
@@ -132,14 +136,8 @@ class Loop:
 
     def _make_rule(self) -> Callable[..., Tensor] | None:
         """What is added to the task's loss, from rows of the table and bound tensors."""
-        if not self.config.arm.entropy:
-            return self.logic
-        symbol, weight = self.problem.beliefs, self.config.rule_weight
-        if symbol is None:
-            raise OptionError(
-                f"the task {self.config.task.name!r} has no logits whose entropy could be minimised; leave --method entropy out"
-            )
-        return lambda rows, **bound: weight * _entropy(bound[symbol]).mean()
+        control = self.config.arm.control
+        return make_control(control, self.problem, self.config.rule_weight) if control else self.logic
 
     # ------------------------------------------------------------------ training
 
@@ -240,6 +238,7 @@ class Loop:
             "best": self.best_weights,
             "optimizer": self.optimizer.state_dict(),
             "logic": {} if self.logic is None else self.logic.state_dict(),
+            "teacher": None if self.teacher is None else self.teacher.state_dict(),
         }
         self.folder.save(CHECKPOINT, state)
         self.folder.write_lines(METRICS, self.progress.history)
@@ -260,6 +259,8 @@ class Loop:
             self.optimizer.load_state_dict(state["optimizer"])
             if self.logic is not None:
                 self.logic.load_state_dict(state["logic"])
+            if self.teacher is not None:
+                self.teacher.load_state_dict(state["teacher"])
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise DataError(
@@ -319,12 +320,6 @@ class Loop:
             self.folder.write_text(RESULT, json.dumps(kept, indent=1) + "\n")
             self.folder.forget(CHECKPOINT)
         return result
-
-
-def _entropy(logits: Tensor) -> Tensor:
-    # torch.distributions checks its arguments, for which a recorded step cannot wait.
-    logarithms = torch.log_softmax(logits.float(), -1)
-    return -(logarithms.exp() * logarithms).sum(-1)
 
 
 def _choose_pool(problem: Problem, rule_on: str) -> Tensor:

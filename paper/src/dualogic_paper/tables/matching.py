@@ -26,7 +26,7 @@ EQUALLY_CERTAIN_NOTE = (
     f"{EQUALLY_CERTAIN.label}: satisfaction of each network, its logits divided by the temperature at which its mean entropy is "
     f"{COMMON_ENTROPY} nats; so rows can be compared, whatever their certainty."
 )
-ABOUT_THE_RULE = ("rule_on", "rule_from", "form")
+ABOUT_THE_RULE = ("rule_on", "rule_from", "form", "view")
 """Hyper-parameters that change nothing where there is no rule."""
 _KEY = re.compile(r"entropy(?P<mark>_t[\d.]+)?")
 

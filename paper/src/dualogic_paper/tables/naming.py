@@ -12,6 +12,7 @@ from dualogic_paper.tasks import Column
 PAPER_NAMES = {
     "none": "Baseline (none)",
     "supervised": "Fully supervised",
+    "fixmatch": "FixMatch on superclasses (fixmatch)",
     "semantic": "SL (semantic)",
     "problog": "DPL (problog)",
     "pd1": "PD1",
@@ -53,7 +54,7 @@ def strip_label(label: str, shared: Sequence[str]) -> str:
 
 def order_of(method: str, label: str) -> tuple[int, bool, str]:
     """Sorts rows: arms in their order, of each the one without options first."""
-    known = arms.names(entropy=True)
+    known = arms.names(controls=True)
     return (known.index(method) if method in known else len(known), label != method, label.rstrip("]"))
 
 

@@ -12,6 +12,8 @@ MOST_TURN = math.pi / 12
 MOST_ZOOM = 1.25
 MOST_COLOUR = 0.4
 ERASED = 0.5
+KEPT = 0.5
+"""The share of images to which each change of :func:`distort` but the first and last is made."""
 
 
 def with_margin(images: Tensor) -> Tensor:
@@ -40,7 +42,7 @@ def crop(images: Tensor, numbers: Tensor) -> Tensor:
 
 
 def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
-    """Moved, turned, zoomed, mirrored and recoloured at random, with a square of half the width erased.
+    """Moved and mirrored at random, some turned, zoomed, brightened and so on, with a square of up to half the width erased.
 
     Args:
         images: bytes ``(n, h + 8, w + 8, 3)``, from :func:`with_margin`.
@@ -50,14 +52,17 @@ def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
     Returns:
         Numbers from 0 to 255, ``(batch, h, w, 3)``.
     """
-    return erase(_recolour(_turn(images, numbers).float()), fill)
+    sides = torch.rand(len(numbers), 1, device=numbers.device)
+    return erase(_recolour(_turn(images, numbers).float()), fill, sides)
 
 
-def erase(images: Tensor, fill: Tensor) -> Tensor:
-    """A square of half the width, its centre anywhere in the image, in one colour ``(3,)``."""
+def erase(images: Tensor, fill: Tensor, sides: Tensor | float = 1.0) -> Tensor:
+    """A square, its centre anywhere in the image, in one colour ``(3,)``; ``sides`` is its width, ``(batch, 1)``, 1 for half the
+    image's.
+    """
     batch, size = images.shape[:2]
     centres = torch.rand(2, batch, 1, device=images.device) * size
-    within = (torch.arange(size, device=images.device) + 0.5 - centres).abs() < ERASED * size / 2
+    within = (torch.arange(size, device=images.device) + 0.5 - centres).abs() < sides * (ERASED * size / 2)
     down, right = within
     return torch.where((down.unsqueeze(2) & right.unsqueeze(1)).unsqueeze(3), fill, images)
 
@@ -71,7 +76,9 @@ def _turn(images: Tensor, numbers: Tensor) -> Tensor:
     def draw(most: float) -> Tensor:
         return (2 * torch.rand(batch, 1, 1, device=device) - 1) * most
 
-    angle, zoom, down, right = draw(MOST_TURN), torch.exp(draw(math.log(MOST_ZOOM))), draw(PADDING), draw(PADDING)
+    down, right = draw(PADDING), draw(PADDING)
+    turned, zoomed = (torch.rand(2, batch, 1, 1, device=device) < KEPT).float()
+    angle, zoom = draw(MOST_TURN) * turned, torch.exp(draw(math.log(MOST_ZOOM)) * zoomed)
     side = torch.where(torch.rand(batch, 1, 1, device=device) < 0.5, 1.0, -1.0)
     steps = torch.arange(size, device=device) - (size - 1) / 2
     rows, columns = steps.view(1, -1, 1), steps.view(1, 1, -1) * side
@@ -85,8 +92,9 @@ def _turn(images: Tensor, numbers: Tensor) -> Tensor:
 
 
 def _recolour(images: Tensor) -> Tensor:
-    """Brightness, contrast and saturation times a factor near 1 each."""
-    brightness, contrast, saturation = 1 + MOST_COLOUR * (2 * torch.rand(3, len(images), 1, 1, 1, device=images.device) - 1)
+    """Brightness, contrast and saturation times a factor near 1 each, or left alone."""
+    draws = torch.rand(2, 3, len(images), 1, 1, 1, device=images.device)
+    brightness, contrast, saturation = 1 + MOST_COLOUR * (2 * draws[0] - 1) * (draws[1] < KEPT)
     images = images * brightness
     mean = images.mean((1, 2, 3), keepdim=True)
     images = (images - mean) * contrast + mean

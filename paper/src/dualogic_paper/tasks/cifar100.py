@@ -17,6 +17,7 @@ from dualogic.data import divide_by_class
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models import NETWORKS
+from dualogic_paper.models.norm import resting_norms
 from dualogic_paper.tasks.augment import PADDING, crop, distort, erase, with_margin
 from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
 
@@ -65,6 +66,7 @@ class CIFAR100(Task):
     choose_by: ClassVar[str] = "accuracy"
     limits: ClassVar[dict[str, Limit]] = dict.fromkeys(("labelled", "unlabelled", "validation"), Limit(CLASSES))
     arms: ClassVar[tuple[str, ...]] = IMAGE_ARMS
+    views: ClassVar[tuple[str, ...]] = ("same", "teacher", "another", "both")
     parts_by: ClassVar[str] = "model"
     parts: ClassVar[Mapping[str, str]] = {"vgg16": "VGG16", "resnet50": "ResNet50", "densenet100": "DenseNet100"}
 
@@ -136,6 +138,7 @@ class CIFAR100Problem(Problem):
         superclass = torch.zeros(CLASSES, dtype=torch.long)
         superclass[labels] = arrays["train_coarse"].long()
         self.superclass = superclass.to(device)
+        self.groups = functional.one_hot(self.superclass, SUPERCLASSES).float()
 
         mass = make_mass(superclass)
         self.empty, self.full = mass == 0, mass == 1
@@ -145,11 +148,25 @@ class CIFAR100Problem(Problem):
     def make_network(self) -> nn.Module:
         return NETWORKS[self.task.model](CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
-    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
-        numbers = labelled if pool is None else torch.cat([labelled, pool])
-        logits = network(self._as_input(self._augment(numbers)))
-        loss = functional.cross_entropy(logits[: len(labelled)], self.labels[labelled])
-        return loss, {} if pool is None else {"p": logits[len(labelled) :]}
+    def outputs(
+        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
+    ) -> tuple[Tensor, dict[str, Any]]:
+        count = len(labelled)
+        images = self._as_input(self._augment(labelled if pool is None else torch.cat([labelled, pool])))
+        bound: dict[str, Any] = {}
+        if pool is not None and teacher is not None:
+            bound["believe"] = {"p": teacher(images[count:])}
+        another = "believe" in bound and self.task.view == "another"
+        logits = network(images[:count] if another else images)
+        loss = functional.cross_entropy(logits[:count], self.labels[labelled])
+        if pool is None:
+            return loss, bound
+        taught = [] if another else [logits[count:]]
+        if teacher is not None and self.task.view in ("another", "both"):
+            # Strongly changed images are another population: they have a pass of their own, and leave no trace in norms.
+            with resting_norms(network):
+                taught.append(network(self._as_input(distort(self.images, pool, 255 * self.mean))))
+        return loss, {"p": torch.cat(taught), **bound}
 
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
         """Measures in percent; on test images also satisfaction and entropy with scaled logits, ``satisfied_t0.5`` and so on.
@@ -196,7 +213,7 @@ class CIFAR100Problem(Problem):
         if rows is not None:
             images = images[:, PADDING:-PADDING, PADDING:-PADDING]
         logits = in_chunks(network, images, self._as_input)
-        masses = logits.softmax(-1) @ functional.one_hot(self.superclass, SUPERCLASSES).float()
+        masses = logits.softmax(-1) @ self.groups
 
         def caption(position: int) -> str:
             shares, found = masses[position].topk(2)

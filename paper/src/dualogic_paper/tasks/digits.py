@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -55,6 +55,7 @@ class Digits(Task):
         "dual": Setting(options={"unlabelled": {"f": [SIX]}}),
     }
     arms: ClassVar[tuple[str, ...]] = names()
+    views: ClassVar[tuple[str, ...]] = ("same", "teacher")
     mixed: ClassVar[bool] = False
     limits: ClassVar[dict[str, Limit]] = {"held_out": Limit(0, 1, open=True), "angle": Limit(0, 180)}
 
@@ -131,7 +132,9 @@ class DigitsProblem(Problem):
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES)
 
-    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+    def outputs(
+        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
+    ) -> tuple[Tensor, dict[str, Any]]:
         images, labels = _as_input(self.images[labelled]), self.labels[labelled]
         if pool is None:
             return functional.cross_entropy(network(images), labels), {}
@@ -140,7 +143,10 @@ class DigitsProblem(Problem):
         # One pass through the network is faster than three; without batch norm it is the same.
         logits = network(torch.cat([images, _normalize(upright), _normalize(turned)]))
         answers, f, g = logits.split([len(images), len(pool), len(pool)])
-        return functional.cross_entropy(answers, labels), {"f": f, "g": g}
+        bound: dict[str, Any] = {"f": f, "g": g}
+        if teacher is not None:
+            bound["believe"] = dict(zip("fg", teacher(torch.cat([_normalize(upright), _normalize(turned)])).chunk(2)))
+        return functional.cross_entropy(answers, labels), bound
 
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
         found: dict[str, float] = {}

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -208,7 +208,9 @@ class HWFProblem(Problem):
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES, pixels=self.task.pixels)
 
-    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+    def outputs(
+        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
+    ) -> tuple[Tensor, dict[str, Any]]:
         rows = labelled if pool is None else torch.cat([labelled, pool])
         images = self.training.images[rows]
         logits = network(self._show(images.flatten())).unflatten(0, images.shape)

@@ -89,6 +89,9 @@ class Task(abc.ABC):
         decayed: what it shrinks: all parameters, or only those of two axes and more, which leaves out those of norms and biases.
         rule_on: which training samples the rule sees.
         rule_from: the share of all epochs after which the rule starts.
+        view: of a sample of the pool, what the rule believes and what it teaches. ``"same"``: what the network says about one
+            view. ``"teacher"``: a slow copy of the network is believed. ``"another"``: the copy is believed about that view, and
+            the network is taught on a strongly changed one; ``"both"``: on both.
         show_pool: without a rule, and before it starts, the pool passes through the network too, for batch norm.
         measure_every: epochs between two looks at the validation samples; the model is chosen among these epochs.
 
@@ -105,6 +108,8 @@ class Task(abc.ABC):
     arms: ClassVar[tuple[str, ...]] = ()
     parts_by: ClassVar[str] = ""
     parts: ClassVar[Mapping[str, str]] = {}
+    views: ClassVar[tuple[str, ...]] = ("same",)
+    """Those of :attr:`view` that the task knows."""
     limits: ClassVar[Mapping[str, Limit]] = {}
     """Of hyper-parameters that a subclass adds; all numbers must be finite."""
 
@@ -117,6 +122,7 @@ class Task(abc.ABC):
     decayed: Literal["all", "weights"] = "all"
     rule_on: Literal["unlabelled", "labelled", "all"] = "unlabelled"
     rule_from: float = 0.0
+    view: Literal["same", "teacher", "another", "both"] = "same"
     show_pool: bool = False
     measure_every: int = 1
 
@@ -154,6 +160,8 @@ class Task(abc.ABC):
         Raises:
             OptionError: naming the option of the command line.
         """
+        if self.view not in self.views:
+            raise OptionError(f"--view must be one of {', '.join(self.views)} for the task {self.name!r}; got {self.view!r}")
         limits = {**COMMON_LIMITS, **self.limits}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -212,10 +220,12 @@ class Problem(abc.ABC):
         rules: by name.
         labelled: numbers of the samples whose labels the task loss may use.
         unlabelled: numbers of the others; their labels are used by the fully supervised reference alone.
-        beliefs: the symbol that is bound to logits, for the minimisation of entropy; none if that arm does not apply.
+        beliefs: the symbol that is bound to logits, for what is taught in the place of rules; none if that does not apply.
+        groups: which classes make up each superclass, ``(classes, superclasses)`` of 0 and 1; likewise.
     """
 
     beliefs: ClassVar[str | None] = None
+    groups: Tensor | None = None
 
     rules: Mapping[str, Formula]
     labelled: Tensor
@@ -230,16 +240,19 @@ class Problem(abc.ABC):
         """A network with fresh weights, drawn from the global generator."""
 
     @abc.abstractmethod
-    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+    def outputs(
+        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
+    ) -> tuple[Tensor, dict[str, Any]]:
         """The task's loss and what the rules' symbols are bound to.
 
         Args:
             network: to train.
             labelled: numbers of the labelled samples of this step, ``(batch,)``.
             pool: numbers of the samples of this step that the rule sees, ``(batch,)``; ``None`` if there is no rule.
+            teacher: a slow copy of the network, in evaluation mode, whose word the rule takes; ``None`` for none.
 
         Returns:
-            A scalar, and a tensor for each symbol (none without a pool).
+            A scalar, and a tensor for each symbol (none without a pool); with a teacher also ``believe``, what it says.
         """
 
     @abc.abstractmethod

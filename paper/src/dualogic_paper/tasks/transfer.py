@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ import dualogic as dl
 from dualogic import LogicLoss
 from dualogic.errors import OptionError
 from dualogic.methods import Method
+from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models import resnet18
 from dualogic_paper.tasks.task import (
     AT_LEAST_ONE,
@@ -34,7 +35,8 @@ MACHINES = ("airplane", "automobile", "ship", "truck")
 STL_CLASSES = ("airplane", "bird", "automobile", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 TOLERANCE = 0.01
 
-SUPERCLASSES = dl.constant("superclass", torch.tensor([[name in MACHINES, name not in MACHINES] for name in CLASSES]).float())
+GROUPS = torch.tensor([[name in MACHINES, name not in MACHINES] for name in CLASSES]).float()
+SUPERCLASSES = dl.constant("superclass", GROUPS)
 
 p = dl.categorical("p", 10, classes=CLASSES, input="logits")
 mass = p.probabilities @ SUPERCLASSES  # of machines, and of animals
@@ -47,7 +49,8 @@ class Transfer(Task):
     """ResNet18 on 3,000 labelled and 3,000 unlabelled images of CIFAR-10, tested there and on STL-10 (the paper's appendix).
 
     The arms are the paper's methods and the ablations; the rule is about sums of probabilities, which the methods that count
-    worlds cannot take. Without a rule the network sees the labelled images only, in batch norm too.
+    worlds cannot take. Every arm has the same forward passes: without a rule the unlabelled images pass
+    through the network too, and reach batch norm only.
 
     Attributes:
         labelled: labelled images.
@@ -67,18 +70,7 @@ class Transfer(Task):
     )
     choose_by: ClassVar[str] = "accuracy"
     limits: ClassVar[dict[str, Limit]] = dict.fromkeys(("labelled", "unlabelled", "validation"), AT_LEAST_ONE)
-    arms: ClassVar[tuple[str, ...]] = (
-        "none",
-        "supervised",
-        "entropy",
-        "pd1",
-        "pd2",
-        "dl2",
-        "hard",
-        "uniform",
-        "dual-paper",
-        "dual",
-    )
+    arms: ClassVar[tuple[str, ...]] = IMAGE_ARMS
 
     epochs: int = 300
     batch: int = 100
@@ -86,6 +78,7 @@ class Transfer(Task):
     unlabelled: int = 3000
     validation: int = 2000
     measure_every: int = 5
+    show_pool: bool = True
 
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> TransferProblem:
         return TransferProblem(self, seed, folder, device)
@@ -129,6 +122,7 @@ class TransferProblem(Problem):
         pixels = self.images[: task.labelled].float() / 255
         self.mean = pixels.mean((0, 2, 3)).view(1, 3, 1, 1)
         self.deviation = pixels.std((0, 2, 3)).view(1, 3, 1, 1)
+        self.groups = GROUPS.to(device)
         self.is_machine = torch.tensor([name in MACHINES for name in CLASSES], device=device)
         stl_images, stl_labels = _shared_classes(stl["test_x"], stl["test_y"])
         self.parts = {
@@ -142,7 +136,9 @@ class TransferProblem(Problem):
     def make_network(self) -> nn.Module:
         return resnet18(len(CLASSES)).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
-    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
+    def outputs(
+        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
+    ) -> tuple[Tensor, dict[str, Any]]:
         images, labels = self._as_input(self.images[labelled]), self.labels[labelled]
         if pool is None:
             return functional.cross_entropy(network(images), labels), {}
