@@ -303,7 +303,14 @@ def test_losses_without_graphs(options):
     for number in range(6):
         logic(*[batch(P >> Q, number)[0]], **batch(P >> Q, number)[1])
     assert len(logic._run.graphs) == 0
+
+
+def test_tables_elsewhere_and_methods_of_others_have_none():
+    class Own(dl.methods.Dual):
+        pass
+
     assert dl.LogicLoss(P >> Q, SAMPLES, table="host")._run.graphs is None
+    assert dl.LogicLoss(P >> Q, SAMPLES, Own())._run.graphs is None
 
 
 @pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda logic: pickle.loads(pickle.dumps(logic))])

@@ -9,17 +9,17 @@ calls may come before a backward pass. Everything that cannot be recorded goes t
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
-from torch.autograd import forward_ad
+from torch import Tensor
 
 from dualogic.compile.evaluate import autocast_off
 from dualogic.duals.table import DualTable, SharedRow
 from dualogic.errors import StateError
+from dualogic.loss.graph_maker import Body, GraphMaker, Outputs
+from dualogic.loss.signature import Layout, can_learn, can_stand_for, sign
 
 if TYPE_CHECKING:
     from dualogic.loss.state import KeptModule
@@ -33,130 +33,6 @@ MOST_SIGNATURES = 64
 """How many signatures are remembered."""
 MOST_FAILURES = 3
 """After so many recordings that failed a loss tries no more."""
-MOST_BYTES = 2**28
-"""A graph keeps its memory from everybody else. A rule that needs more than this is not bound by launches."""
-
-_saving_hooks: Callable[[bool], Any] = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda traced: None)
-"""Those that change what a backward pass finds, as activation checkpointing does; early versions of torch do not tell."""
-
-
-class Outputs(NamedTuple):
-    """What a recorded call leaves behind, in tensors that the next replay overwrites.
-
-    Attributes:
-        loss: a scalar.
-        scale: the gradient of the loss that ``gradients`` are for, a scalar.
-        gradients: with respect to some of the tensors.
-        taught: which ones.
-        last: costs and losses for ``statistics()``.
-        selected: which samples those are about.
-    """
-
-    loss: Tensor
-    scale: Tensor
-    gradients: list[Tensor]
-    taught: tuple[int, ...]
-    last: dict[str, Tensor]
-    selected: Tensor | None
-
-
-Body = Callable[[], Outputs]
-
-
-class GraphMaker:
-    """All that is asked of CUDA, for one device."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self._side: Any = None
-        self._pools: dict[int, Any] = {}
-
-    @staticmethod
-    def suits(device: torch.device) -> bool:
-        """Whether this kind of device can record."""
-        return device.type == "cuda"
-
-    def place(self) -> int | None:
-        """The stream that a call would run on; ``None`` if somebody records it already, or works on another device.
-
-        Two streams never share a graph, whose buffers they would overwrite under each other's feet.
-        """
-        if torch.cuda.current_device() != self.device.index or torch.cuda.is_current_stream_capturing():
-            return None
-        return int(torch._C._cuda_getCurrentRawStream(self.device.index))
-
-    def rehearse(self, body: Body) -> Outputs:
-        """Run it once, for real, on the stream that recordings take place on."""
-        here, side = torch.cuda.current_stream(), self._aside()
-        side.wait_stream(here)
-        with torch.cuda.stream(side):
-            found = body()
-        here.wait_stream(side)
-        for tensor in (found.loss, found.scale, *found.gradients, *found.last.values()):
-            tensor.record_stream(here)
-        return found
-
-    def record(self, body: Body) -> Body:
-        """The same as one launch; runs nothing."""
-        here, graph = torch.cuda.current_stream(), torch.cuda.CUDAGraph()
-        pool = self._pools.get(here.cuda_stream) or torch.cuda.graph_pool_handle()
-        try:
-            # Other threads, such as those that pin memory for a data loader, must not break a recording.
-            with torch.cuda.graph(graph, pool=pool, stream=self._aside(), capture_error_mode="thread_local"):
-                before = torch.cuda.memory_reserved(self.device)
-                found = body()
-                size = torch.cuda.memory_reserved(self.device) - before
-        except BaseException:
-            self._recover(here, pool)
-            raise
-        if size > MOST_BYTES:
-            raise MemoryError(f"the graph would keep {size} bytes")
-        self._pools[here.cuda_stream] = pool
-
-        def replay() -> Outputs:
-            graph.replay()
-            return found
-
-        return replay
-
-    def _aside(self) -> Any:
-        if self._side is None:
-            self._side = torch.cuda.Stream(self.device)
-        return self._side
-
-    def _recover(self, here: Any, pool: Any) -> None:
-        """After a recording that broke off: everything as it was before."""
-        self._pools.pop(here.cuda_stream, None)
-        try:
-            # torch leaves these open: the allocator still fills the pool, and the random generator takes no ordinary draws until
-            # a recording has ended well.
-            with contextlib.suppress(RuntimeError, AttributeError):
-                torch._C._cuda_endAllocateToPool(self.device.index, pool)
-            with contextlib.suppress(RuntimeError):
-                side = torch.cuda.Stream(self.device)
-                with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=side, capture_error_mode="thread_local"):
-                    torch.zeros(1, device=self.device)
-        finally:
-            torch.cuda.set_stream(here)
-            self._side = None
-
-
-class Layout(NamedTuple):
-    """Which tensors a call has, by name: for symbols, as beliefs, as masks of samples; ``where`` may be a lone one."""
-
-    tensors: tuple[str, ...]
-    believe: tuple[str, ...] | None
-    where: tuple[str, ...] | bool | None
-
-    def rebuild(self, given: Sequence[Tensor]) -> dict[str, Any]:
-        """The arguments of a call from its tensors."""
-        rest = iter(given)
-        tensors = {name: next(rest) for name in self.tensors}
-        believe = None if self.believe is None else {name: next(rest) for name in self.believe}
-        where: Any = None
-        if self.where is not None:
-            where = next(rest) if isinstance(self.where, bool) else {name: next(rest) for name in self.where}
-        return {"where": where, "believe": believe, "tensors": tensors}
 
 
 class Entry:
@@ -275,8 +151,10 @@ class Graphs:
     @classmethod
     def of(cls, owner: KeptModule) -> Graphs | None:
         """Those of a loss that can have some; made anew whenever a tensor that it keeps is another one."""
-        plain = owner._peers is None and type(owner._table) in (DualTable, SharedRow)
-        return cls(owner._table.device) if plain and GraphMaker.suits(owner._table.device) else None
+        fits = owner._peers is None and type(owner._table) in (DualTable, SharedRow)
+        # Methods that others wrote may count or draw in Python, which a graph would never do again.
+        fits = fits and all(type(part).__module__.startswith("dualogic.") for part in (owner.method, owner._program))
+        return cls(owner._table.device) if fits and GraphMaker.suits(owner._table.device) else None
 
     def __len__(self) -> int:
         return sum(entry.recording is not None for entry in self._entries.values())
@@ -284,15 +162,15 @@ class Graphs:
     def __call__(self, owner: Any, index: Any, where: Any, believe: Any, tensors: dict[str, Any]) -> Tensor | None:
         """The loss of a call; ``None`` for one that must run the plain way, after which :meth:`watch` is told."""
         self._watched = None
-        place = self._maker.place() if _can_learn(owner) else None
-        signed = None if place is None else _sign(owner, self._device, index, where, believe, tensors)
+        place = self._maker.place() if can_learn(owner) else None
+        signed = None if place is None else sign(owner, self._device, index, where, believe, tensors)
         if signed is None:
             return None
         key, layout, given, slots = signed
         self._clock += 1
         entry = self._entries.get((place, key))
         if entry is None:
-            entry = self._add((place, key), _can_stand_for(given, self._device))
+            entry = self._add((place, key), can_stand_for(given, self._device))
         entry.used = self._clock
         if entry.plain:
             return None
@@ -358,66 +236,6 @@ class Graphs:
             self._failures += 1
             run.pending, run.last, run.selected = before
         return recording.launch is not None
-
-
-def _can_learn(owner: Any) -> bool:
-    """Whether this is an ordinary call of a training loop: not traced, transformed, inspected or computed again."""
-    if not (owner.capture and owner.training and owner.update == "forward" and owner.reduction != "none"):
-        return False
-    ordinary = torch.is_grad_enabled() and not owner._run.frozen and torch._C._current_graph_task_id() == -1
-    return ordinary and not (
-        torch._C._functorch.peek_interpreter_stack() is not None
-        or torch._C._len_torch_dispatch_stack()
-        or forward_ad._current_level >= 0
-        or torch.is_anomaly_enabled()
-        or _saving_hooks(False) is not None
-        or torch._C._get_tracing_state() is not None
-    )
-
-
-def _sign(
-    owner: Any, device: torch.device, index: Any, where: Any, believe: Any, tensors: dict[str, Any]
-) -> tuple[Hashable, Layout, list[Tensor], tuple[int, ...]] | None:
-    """The signature of a call, and its tensors in order; ``None`` if something in it is no ordinary tensor."""
-    given = list(tensors.values())
-    believed: tuple[str, ...] | None = None
-    masks: tuple[str, ...] | bool | None = None
-    if believe is not None:
-        if not isinstance(believe, Mapping):
-            return None
-        believed = tuple(believe)
-        given += believe.values()
-    if where is not None:
-        masks = tuple(where) if isinstance(where, Mapping) else True
-        given += where.values() if isinstance(where, Mapping) else (where,)
-    layout = Layout(tuple(tensors), believed, masks)
-    try:
-        described = tuple([(each.shape, each.stride(), each.dtype, each.requires_grad, each.device) for each in given])
-        indexed = None if index is None else (index.shape, index.dtype, index.device)
-    except (AttributeError, RuntimeError, TypeError):
-        return None
-    if not all(type(each) in (Tensor, nn.Parameter) for each in given) or not (index is None or type(index) is Tensor):
-        return None
-    numbers = [id(each) for each in given]
-    slots = tuple(range(len(given)))
-    if len(set(numbers)) < len(numbers):
-        order = list(dict.fromkeys(numbers))
-        slots = tuple(order.index(number) for number in numbers)
-    kind = device.type
-    settings = (
-        owner.reduction,
-        owner._off,
-        owner._weighted,
-        torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.get_float32_matmul_precision(),
-    )
-    return (layout, described, indexed, slots, settings), layout, given, slots
-
-
-def _can_stand_for(given: Iterable[Tensor], device: torch.device) -> bool:
-    """Whether buffers can take the place of these tensors."""
-    return all(each.device == device and each.layout is torch.strided and each.numel() for each in given)
 
 
 def _by_type(tensors: Sequence[Tensor]) -> list[list[int]]:
