@@ -28,11 +28,10 @@ from torch.nn import functional
 
 import dualogic as dl
 from dualogic_paper.models import NETWORKS
-from dualogic_paper.runner.result import find_commit
-from dualogic_paper.speed.cifar100 import summarise, time_in_turn
 from dualogic_paper.speed.report import RESULTS
 from dualogic_paper.speed.rule import capture
 from dualogic_paper.speed.run import describe_machine
+from dualogic_paper.speed.turns import summarise, time_in_turn
 from dualogic_paper.tasks.cifar100 import NAMES, make_mass, write_rules
 
 MEASURED = ("vgg16", "resnet50", "densenet100")
@@ -132,7 +131,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=RESULTS / "eager.json")
     options = parser.parse_args(words)
     torch.set_float32_matmul_precision("high")  # as the runner does
-    machine = describe_machine(options.device, find_commit(), None)
+    machine = describe_machine(options.device, None, None)
     machine["command"] = "python -m dualogic_paper.speed.eager"
     content: dict[str, Any] = {"machine": machine, "batch": options.batch, "networks": {}}
     for name in options.networks:
