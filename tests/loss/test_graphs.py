@@ -270,7 +270,12 @@ def test_graphs_and_signatures_are_bounded():
         lambda logic, index, tensors: logic(index.tolist(), **tensors),
         lambda logic, index, tensors: logic(index, **{name: value.tolist() for name, value in tensors.items()}),
         lambda logic, index, tensors: logic(index[:0], **{name: value[:0] for name, value in tensors.items()}),
-        lambda logic, index, tensors: _within(torch.autograd.graph.save_on_cpu(), logic, index, tensors),
+        pytest.param(
+            lambda logic, index, tensors: _within(torch.autograd.graph.save_on_cpu(), logic, index, tensors),
+            marks=pytest.mark.skipif(
+                not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"), reason="this torch does not tell of hooks"
+            ),
+        ),
         lambda logic, index, tensors: _within(FlopCounterMode(display=False), logic, index, tensors),
     ],
     ids=["eval", "no_grad", "frozen", "anomaly", "list", "lists", "empty", "saved elsewhere", "counted"],
@@ -350,10 +355,13 @@ def test_a_backward_pass_in_which_it_is_computed_again_is_refused():
     for number in range(6):
         step(logic, *batch(P >> Q, number))
     index, tensors = batch(P >> Q, 0)
+
+    def run(reentrant):
+        checkpoint(lambda p: logic(index, p=p, q=tensors["q"]), tensors["p"] * 1.0, use_reentrant=reentrant).backward()
+
     for reentrant in (False, True):
-        loss = checkpoint(lambda p: logic(index, p=p, q=tensors["q"]), tensors["p"] * 1.0, use_reentrant=reentrant)
         with pytest.raises(dl.errors.StateError, match="checkpointing"):
-            loss.backward()
+            run(reentrant)
 
 
 if __name__ == "__main__":  # how long the Python of a replay takes

@@ -176,6 +176,7 @@ def test_a_smaller_last_batch_and_an_index_on_the_host():
         index, tensors = batch(P >> Q, number, size=5 if number % 4 == 3 else SIZE)
         index = index.int().cpu() if number >= 15 else index
         assert_same(step(ours, index, tensors), step(theirs, index, tensors))
+        assert_same(ours.statistics(), theirs.statistics())
     assert count(ours) >= 3
     assert_same_state(ours, theirs)
 

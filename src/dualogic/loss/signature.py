@@ -81,7 +81,6 @@ def sign(
         owner._weighted,
         torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind),
         torch.are_deterministic_algorithms_enabled(),
-        torch.get_float32_matmul_precision(),
     )
     return (layout, described, indexed, slots, settings), layout, given, slots
 
