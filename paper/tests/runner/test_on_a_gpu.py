@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+import dualogic as dl
 from dualogic_paper.arms import names
 from dualogic_paper.runner import Config, Machine, train
 from dualogic_paper.tasks import TASKS
@@ -15,7 +16,10 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 @pytest.mark.parametrize("name", list(TASKS))
 @pytest.mark.parametrize("method", names())
 def test_recorded_steps_compute_what_plain_ones_do(tmp_path, name, method):
-    task = dataclasses.replace(TASKS[name]().make_smoke(tmp_path), epochs=2, measure_every=1)
+    try:
+        task = dataclasses.replace(TASKS[name]().make_smoke(tmp_path), epochs=2, measure_every=1)
+    except dl.errors.MissingExtraError as missing:  # scikit-learn, whose digits stand in for larger ones
+        pytest.skip(str(missing))
     if method not in task.arms:
         pytest.skip("does not apply")
     results = [

@@ -6,7 +6,7 @@ import math
 import threading
 import types
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,6 +17,9 @@ from dualogic.errors import DualogicError
 from dualogic.formula.connective import Formula
 from dualogic.formula.fingerprint import stands_for
 from dualogic.methods.base import State
+
+if TYPE_CHECKING:
+    from dualogic.loss.graphs import Graphs
 
 
 class Run:
@@ -34,6 +37,7 @@ class Run:
         self.pending: tuple[Update | None, State] | None = None
         self.last: dict[str, Tensor] = {}
         self.selected: Tensor | None = None
+        self.graphs: Graphs | None = None
 
     def to_(self, device: torch.device) -> None:
         """Move to another device; an update that was not applied is left behind."""

@@ -51,6 +51,8 @@ class LogicLoss(KeptModule):
             ``"mapped"`` or ``dl.Mapped(path)``, in a file; ``"sharded"``, spread over the processes of ``process_group`` (all
             others are then held by each process, and a file by one). A table takes
             ``num_samples * width * dtype.itemsize`` bytes, which ``repr`` shows.
+        capture: on a GPU, calls of one process that repeat run as a recorded CUDA graph: one launch instead of some hundred, with
+            the same result. ``False`` switches that off, which second derivatives (``create_graph=True``) may need.
 
     With a ``process_group``, the duals, ``delta`` and the loss are those of one process that sees all parts as one batch; parts
     may differ in size and may be empty. All processes call ``forward`` together while in training mode with gradients enabled
@@ -87,8 +89,9 @@ class LogicLoss(KeptModule):
         dtype: torch.dtype = torch.float32,
         process_group: Any = None,
         table: Any = "device",
+        capture: bool = True,
     ) -> None:
-        super().__init__(rules, num_samples, method, weight, update, reduction, dtype, process_group, table)
+        super().__init__(rules, num_samples, method, weight, update, reduction, dtype, process_group, table, capture)
 
     def forward(
         self,
@@ -124,7 +127,12 @@ class LogicLoss(KeptModule):
         if torch.compiler.is_compiling():
             return self._compute(index, where, believe, tensors)
         with self._run.lock:
-            loss = self._compute(index, where, believe, tensors)
+            graphs = self._run.graphs
+            loss = None if graphs is None else graphs(self, index, where, believe, tensors)
+            if loss is None:
+                loss = self._compute(index, where, believe, tensors)
+                if graphs is not None:
+                    graphs.watch(loss)
             self._mistakes.look(self, index, tensors, loss)
             return loss
 

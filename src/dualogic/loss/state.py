@@ -20,6 +20,7 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.fingerprint import fingerprint
 from dualogic.loss.checkpoint import Run, as_attributes, copy_saved, differences, find_fault, mark_static
 from dualogic.loss.checks import Parts
+from dualogic.loss.graphs import Graphs
 from dualogic.loss.mistakes import Mistakes, warn_of_idle_rules
 from dualogic.methods import Method, resolve
 from dualogic.methods.base import Program, State
@@ -46,6 +47,7 @@ class KeptModule(nn.Module):
         dtype: torch.dtype,
         process_group: Any,
         table: Any,
+        capture: bool,
     ) -> None:
         super().__init__()
         check_choice("update", update, ("forward", "manual"))
@@ -58,6 +60,7 @@ class KeptModule(nn.Module):
         self.num_samples: int | None = check_samples(num_samples)
         self.update: str = update
         self.reduction: str = reduction
+        self.capture: bool = capture
         self._program: Program = self._compile()
         warn_of_idle_rules(self.rules)
         self._peers: Peers | None = find_peers(process_group)
@@ -262,7 +265,9 @@ class KeptModule(nn.Module):
         return twin
 
     def _mark_static(self) -> None:
+        """Say that the tensors that are kept now will stay; graphs of earlier ones, which know addresses only, go."""
         mark_static((*self._table.changing(), self._guard.flags, *self._state.values()))
+        self._run.graphs = Graphs.of(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_program": None, "_run": Run()}

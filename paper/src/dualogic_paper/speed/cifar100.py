@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from dualogic_paper.speed import kernels
 from dualogic_paper.speed.report import NETWORKS, RESULTS
 from dualogic_paper.speed.rule import gpu_time
 from dualogic_paper.speed.run import describe_machine
+from dualogic_paper.speed.turns import summarise, time_in_turn
 from dualogic_paper.tables.published import EPOCH_SECONDS, find_published
 from dualogic_paper.tasks import CIFAR100
 
@@ -80,29 +81,6 @@ class Steps:
 
     def _batch(self, number: int) -> list[torch.Tensor]:
         return [part[number % len(part)] for part in self.batches]
-
-
-def time_in_turn(steps: Mapping[str, Callable[[int], None]], rounds: int, block: int, device: str) -> dict[str, list[float]]:
-    """Milliseconds of a step by name, one figure for each block; blocks take turns, the order turning round each time."""
-    found: dict[str, list[Any]] = {name: [] for name in steps}
-    for turn in range(rounds):
-        for name in list(steps)[:: -1 if turn % 2 else 1]:
-            clock = _now(device)
-            for number in range(block):
-                steps[name](turn * block + number)
-            found[name].append((clock, _now(device)))
-    if device == "cuda":
-        torch.cuda.synchronize()
-        return {name: [start.elapsed_time(end) / block for start, end in pairs] for name, pairs in found.items()}
-    return {name: [1e3 * (end - start) / block for start, end in pairs] for name, pairs in found.items()}
-
-
-def _now(device: str) -> Any:
-    if device == "cpu":
-        return time.perf_counter()
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
-    return event
 
 
 def profile(steps: Steps, device: str, block: int) -> dict[str, Any]:
@@ -150,11 +128,6 @@ def measure(task: CIFAR100, options: argparse.Namespace, device: str) -> tuple[d
         if arm.loop.logic is not None:
             arm.loop.logic.check()
     return found, next(iter(steps.values())).loop.batches.steps
-
-
-def summarise(blocks: Sequence[float], block: int) -> dict[str, Any]:
-    """Median over blocks, and their spread."""
-    return {"ms": statistics.median(blocks), "lowest": min(blocks), "highest": max(blocks), "steps": len(blocks) * block}
 
 
 def show(name: str, found: Mapping[str, Any], steps: int, variant: str) -> str:
