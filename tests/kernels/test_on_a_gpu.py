@@ -308,6 +308,7 @@ def test_a_captured_step_equals_an_eager_one():
     torch.testing.assert_close(graphed.delta, eager.delta)
 
 
+@pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script_method` is deprecated:DeprecationWarning")  # Inductor's own
 @pytest.mark.filterwarnings(r"ignore:\s*Online softmax is disabled on the fly:UserWarning")  # of Inductor, in torch 2.11
 def test_a_thousand_compiled_steps():
     """No graph break, no recompilation, no synchronisation; the same duals as eager."""
