@@ -282,6 +282,7 @@ def test_graphs_are_bounded_and_go_with_their_loss():
 
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning")
 def test_a_step_is_a_few_launches(rules):
     logic = record(rules)
     index, tensors = batch(rules, 0)
@@ -303,7 +304,7 @@ def test_a_step_is_a_few_launches(rules):
     kinds = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch", "cudaMemcpyAsync", "cudaMemsetAsync")
     launches = [event.name for event in profile.events() if event.name.startswith(kinds)]
     assert launches.count("cudaGraphLaunch") == 8
-    assert len(launches) / 8 < 12
+    assert len(launches) / 8 < 16
 
 
 @pytest.mark.parametrize("fault", ["waiting", "error"])

@@ -8,12 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dualogic_paper.models.norm import resting_norms
+
+
 DECAY = 0.999
 
 
 class Teacher(nn.Module):
-    """An exponential average of a network's parameters and of its norms' statistics, in evaluation mode.
+    """An exponential average of a network's parameters; its norms go by the statistics of each batch.
 
+    Averaged running statistics are not those of the averaged network: with them a teacher of VGG16 is unsure of nearly all images.
     :class:`torch.optim.swa_utils.AveragedModel` does the same, but waits for the device at each update, which a recorded step
     cannot do.
 
@@ -35,12 +39,12 @@ class Teacher(nn.Module):
 
     def __init__(self, network: nn.Module, fabric: Any) -> None:
         super().__init__()
-        self.copy = fabric.setup_module(copy.deepcopy(network).requires_grad_(False)).eval()
-        self._pairs = [[tensor for tensor in _state(module) if tensor.is_floating_point()] for module in (self.copy, network)]
+        self.copy = fabric.setup_module(copy.deepcopy(network).requires_grad_(False)).train()
+        self._pairs = [list(module.parameters()) for module in (self.copy, network)]
 
     def forward(self, inputs: Tensor) -> Tensor:
         """What the copy says, without a gradient."""
-        with torch.no_grad():
+        with torch.no_grad(), resting_norms(self.copy):
             said: Tensor = self.copy(inputs)
             return said
 
@@ -48,11 +52,3 @@ class Teacher(nn.Module):
         """Move towards the network."""
         with torch.no_grad():
             torch._foreach_lerp_(*self._pairs, 1 - DECAY)
-
-    def train(self, mode: bool = True) -> Teacher:
-        """A teacher is always in evaluation mode."""
-        return super().train(False)
-
-
-def _state(module: nn.Module) -> list[Tensor]:
-    return [*module.parameters(), *module.buffers()]

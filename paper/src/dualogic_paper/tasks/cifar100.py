@@ -17,7 +17,6 @@ from dualogic.data import divide_by_class
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models import NETWORKS
-from dualogic_paper.models.norm import resting_norms
 from dualogic_paper.tasks.augment import PADDING, crop, distort, erase, with_margin
 from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
 
@@ -152,21 +151,18 @@ class CIFAR100Problem(Problem):
         self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
     ) -> tuple[Tensor, dict[str, Any]]:
         count = len(labelled)
-        images = self._as_input(self._augment(labelled if pool is None else torch.cat([labelled, pool])))
+        images = self._augment(labelled if pool is None else torch.cat([labelled, pool]))
         bound: dict[str, Any] = {}
         if pool is not None and teacher is not None:
-            bound["believe"] = {"p": teacher(images[count:])}
-        another = "believe" in bound and self.task.view == "another"
-        logits = network(images[:count] if another else images)
+            bound["believe"] = {"p": teacher(self._as_input(images[count:]))}
+            if self.task.view in ("another", "both"):
+                images = torch.cat([images, distort(self.images, pool, 255 * self.mean)])
+        logits = network(self._as_input(images))
         loss = functional.cross_entropy(logits[:count], self.labels[labelled])
         if pool is None:
             return loss, bound
-        taught = [] if another else [logits[count:]]
-        if teacher is not None and self.task.view in ("another", "both"):
-            # Strongly changed images are another population: they have a pass of their own, and leave no trace in norms.
-            with resting_norms(network):
-                taught.append(network(self._as_input(distort(self.images, pool, 255 * self.mean))))
-        return loss, {"p": torch.cat(taught), **bound}
+        taught = logits[-len(pool) :] if self.task.view == "another" and bound else logits[count:]
+        return loss, {"p": taught, **bound}
 
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
         """Measures in percent; on test images also satisfaction and entropy with scaled logits, ``satisfied_t0.5`` and so on.

@@ -249,7 +249,7 @@ class Problem(abc.ABC):
             network: to train.
             labelled: numbers of the labelled samples of this step, ``(batch,)``.
             pool: numbers of the samples of this step that the rule sees, ``(batch,)``; ``None`` if there is no rule.
-            teacher: a slow copy of the network, in evaluation mode, whose word the rule takes; ``None`` for none.
+            teacher: a slow copy of the network, whose word the rule takes; ``None`` for none.
 
         Returns:
             A scalar, and a tensor for each symbol (none without a pool); with a teacher also ``believe``, what it says.
