@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 from dualogic_paper.models.norm import resting_norms
 
-
 DECAY = 0.999
 
 
 class Teacher(nn.Module):
     """An exponential average of a network's parameters; its norms go by the statistics of each batch.
 
-    Averaged running statistics are not those of the averaged network: with them a teacher of VGG16 is unsure of nearly all images.
+    Averaged running statistics are not those of the averaged network, which would be unsure of nearly everything with them.
     :class:`torch.optim.swa_utils.AveragedModel` does the same, but waits for the device at each update, which a recorded step
     cannot do.
 
