@@ -47,10 +47,10 @@ def test_killed_at_random_moments(tmp_path):
     assert counts["killed"] >= KILLS // 2
 
 
-@pytest.mark.parametrize("method", ["none", "dual", "pd2"])
-def test_stopped_after_an_epoch(small, tmp_path, method):
+@pytest.mark.parametrize(("method", "view"), [("none", "same"), ("dual", "same"), ("pd2", "same"), ("dual", "teacher")])
+def test_stopped_after_an_epoch(small, tmp_path, method, view):
     task, machine = small
-    config = Config(dataclasses.replace(task, epochs=3), method)
+    config = Config(dataclasses.replace(task, epochs=3, view=view), method)
     whole = train(config, machine)
 
     class Stop(Exception):

@@ -4,10 +4,14 @@ import dataclasses
 
 import pytest
 import torch
+from lightning.fabric import Fabric
 from torch import nn
+from torch.nn import functional
 
 from dualogic.errors import OptionError
+from dualogic_paper.controls import fixmatch
 from dualogic_paper.runner import Config, Machine, train
+from dualogic_paper.runner.teacher import Teacher
 from dualogic_paper.tasks import CIFAR100, Digits, Transfer
 
 CPU = torch.device("cpu")
@@ -102,6 +106,53 @@ def test_every_arm_sees_the_same_images(small, tiny, method):
     task, folder = small
     train(Config(task, method), Machine(accelerator="cpu", data=folder))
     assert set(tiny[0].batches) == {40}
+
+
+@pytest.mark.parametrize("method", ["dual", "hard", "dl2", "fixmatch"])
+@pytest.mark.parametrize(("view", "seen"), [("teacher", 40), ("another", 60), ("both", 60)])
+def test_another_view_is_taught_and_a_teacher_believed(small, tiny, method, view, seen):
+    task, folder = small
+    result = train(Config(dataclasses.replace(task, view=view), method), Machine(accelerator="cpu", data=folder))
+    assert result.failure is None
+    assert set(tiny[0].batches) == {seen}
+
+
+@pytest.mark.parametrize(("view", "blocks"), [("teacher", 1), ("another", 1), ("both", 2)])
+def test_what_is_believed_and_what_is_taught(small, tiny, view, blocks):
+    task, folder = small
+    problem = dataclasses.replace(task, view=view).make_problem(0, folder, CPU)
+    network = problem.make_network()
+    teacher = Teacher(network, Fabric(accelerator="cpu"))
+    before = {key: value.clone() for key, value in teacher.copy.state_dict().items() if "running" in key}
+    _, bound = problem.outputs(network, problem.labelled[:6], problem.unlabelled[:5], teacher)
+    assert bound["p"].shape == (5 * blocks, 100)
+    assert bound["believe"]["p"].shape == (5, 100)
+    assert bound["p"].requires_grad and not bound["believe"]["p"].requires_grad
+    after = teacher.copy.state_dict()
+    assert all(torch.equal(value, after[key]) for key, value in before.items())
+    teacher.follow()
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(teacher.copy.parameters(), network.parameters()))
+
+
+def test_a_view_that_the_task_does_not_know_is_refused():
+    with pytest.raises(OptionError, match="--view must be one of same"):
+        Config(Transfer(view="another"))
+
+
+def test_fixmatch_teaches_what_is_believed_firmly(problem):
+    generator = torch.Generator().manual_seed(0)
+    believed = torch.randn(40, 100, generator=generator) * 4
+    taught = torch.randn(80, 100, generator=generator, dtype=torch.float64, requires_grad=True)
+    losses = fixmatch(taught, believed, problem.groups)
+    masses = believed.softmax(-1) @ problem.groups
+    sure = (masses.amax(-1) >= 0.95).repeat(2)
+    assert 0 < sure.sum() < 80
+    target = masses.argmax(-1).repeat(2)
+    expected = functional.nll_loss((taught.softmax(-1) @ problem.groups.double()).log(), target, reduction="none")
+    torch.testing.assert_close(losses, torch.where(sure, expected, 0.0))
+    (slope,) = torch.autograd.grad(losses.sum(), taught)
+    assert slope.isfinite().all()
+    assert (slope[~sure] == 0).all()
 
 
 @pytest.mark.parametrize("augment", ["erase", "strong"])

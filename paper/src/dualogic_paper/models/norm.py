@@ -68,7 +68,7 @@ def resting_norms(network: nn.Module) -> Iterator[None]:
         >>> norm.running_mean
         tensor([0.])
     """
-    norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
+    norms = [module for module in network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     momenta = [norm.momentum for norm in norms]
     try:
         for norm in norms:

@@ -238,7 +238,7 @@ class Loop:
             "best": self.best_weights,
             "optimizer": self.optimizer.state_dict(),
             "logic": {} if self.logic is None else self.logic.state_dict(),
-            "teacher": None if self.teacher is None else self.teacher.state_dict(),
+            "teacher": None if self.teacher is None else _weights(self.teacher.copy),
         }
         self.folder.save(CHECKPOINT, state)
         self.folder.write_lines(METRICS, self.progress.history)
@@ -260,7 +260,7 @@ class Loop:
             if self.logic is not None:
                 self.logic.load_state_dict(state["logic"])
             if self.teacher is not None:
-                self.teacher.load_state_dict(state["teacher"])
+                _unwrap(self.teacher.copy).load_state_dict(state["teacher"])
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise DataError(
