@@ -127,7 +127,8 @@ def test_what_is_believed_and_what_is_taught(small, tiny, view, blocks):
     _, bound = problem.outputs(network, problem.labelled[:6], problem.unlabelled[:5], teacher)
     assert bound["p"].shape == (5 * blocks, 100)
     assert bound["believe"]["p"].shape == (5, 100)
-    assert bound["p"].requires_grad and not bound["believe"]["p"].requires_grad
+    assert bound["p"].requires_grad
+    assert not bound["believe"]["p"].requires_grad
     after = teacher.copy.state_dict()
     assert all(torch.equal(value, after[key]) for key, value in before.items())
     teacher.follow()

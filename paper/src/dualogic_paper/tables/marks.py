@@ -19,9 +19,12 @@ MARKS = {"better": "▲", "level": "≈", "worse": "▼"}
 
 
 def find_own(rows: Sequence[Row]) -> Row | None:
-    """The row with which the others are compared: ``dual``; where it was not run, without being told, or its former default."""
+    """The row with which the others are compared: ``dual``; where it was not run, without being told, its former default, or with
+    other options.
+    """
     found = {row.label: row for row in rows if any(cell.values for cell in row.cells)}
-    return found.get(OWN) or found.get(f"{OWN}[{NOT_TOLD}]") or found.get(f"{OWN}[{FORMER}]")
+    others = (row for row in found.values() if row.method == OWN and FORMER not in row.label)
+    return found.get(OWN) or found.get(f"{OWN}[{NOT_TOLD}]") or found.get(f"{OWN}[{FORMER}]") or next(others, None)
 
 
 def mark_rows(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:

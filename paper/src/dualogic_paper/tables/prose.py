@@ -6,6 +6,7 @@ In a page a figure stands between ``<!-- figure TABLE; ROW; COLUMN -->`` and ``<
 - ``published``: the paper's figure;
 - ``deviation``, ``lowest`` or ``highest``, over seeds;
 - ``percent``: by how much a ratio exceeds 1; ``published percent``: by how much the paper's figure exceeds that without a rule;
+- ``against ROW``: the difference from another row of the table, seed by seed, with half of its 95 % interval;
 - ``minus TABLE; ROW``: a difference of two means, with its sign; the table may be left out if it is the same.
 
 ``<!-- figure TABLE; better; COLUMN -->`` (or ``level``, ``worse``) gives the rows that are so, compared with ``dual``.
@@ -19,6 +20,7 @@ from typing import TypeVar
 
 from dualogic.errors import DataError
 from dualogic_paper.arms import NO_RULE
+from dualogic_paper.comparison import compare_rows
 from dualogic_paper.tables.marks import MARKS
 from dualogic_paper.tables.summary import Cell, Row, Table
 
@@ -63,6 +65,12 @@ def _show(what: str, tables: Mapping[str, Table]) -> str:
             other = rest[1]
         difference = cell.mean - _find(what, "row", other, rows).cells[place].mean
         return f"{difference:+.{cell.decimals}f}".replace("-", MINUS)
+    if kind.startswith("against"):
+        other = kind.removeprefix("against").strip()
+        found = compare_rows(cell.by_seed, _find(what, "row", other, rows).cells[place].by_seed)
+        if found is None:
+            raise DataError(f"the figure {what!r} of the page compares rows of too few seeds; take the sentence out")
+        return f"{found.mean:+.{cell.decimals}f} ± {found.margin:.{cell.decimals}f}".replace("-", MINUS)
     if kind == "published percent":
         plain = _find(what, "row", NO_RULE, rows).cells[place]
         return f"{100 * (float(_read(what, cell, 'published')) / float(_read(what, plain, 'published')) - 1):.1f} %"
