@@ -8,13 +8,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
+FEW = 8
 SQRT_HALF = math.sqrt(0.5)
 INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
+_LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16)}
+_LARGEST_SQUARE_ROOTS = {dtype: math.pow(largest, 0.4) for dtype, largest in _LARGEST.items()}
 
 
 def wide(mask: Tensor) -> Tensor:
     """A mask of samples ``(batch,)`` as ``(batch, 1)``; one of more is left alone."""
     return mask if mask.dim() > 1 else mask.unsqueeze(1)
+
+
+def in_few_numbers(tensor: Tensor) -> list[float] | None:
+    """The numbers of a small tensor on a CPU, for which Python is several times as fast as operations on a tensor; else ``None``.
+
+    Example:
+        >>> import torch
+        >>> in_few_numbers(torch.tensor([1.0, 0.5]))
+        [1.0, 0.5]
+    """
+    if tensor.device.type != "cpu" or tensor.dim() != 1 or len(tensor) > FEW or is_transformed():
+        return None
+    numbers: list[float] = tensor.tolist()
+    return numbers
+
+
+def is_transformed() -> bool:
+    """Whether a transformation of torch's is at work that knows neither custom functions nor a tensor's numbers."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
 def negative_log(probability: Tensor) -> Tensor:
@@ -104,7 +126,7 @@ def largest_square_root(dtype: torch.dtype) -> float:
         >>> f"{largest_square_root(torch.float32):.0e}"
         '3e+15'
     """
-    return math.pow(torch.finfo(dtype).max, 0.4)
+    return _LARGEST_SQUARE_ROOTS[dtype]
 
 
 def narrower(one: torch.dtype, other: torch.dtype) -> torch.dtype:
@@ -115,7 +137,7 @@ def narrower(one: torch.dtype, other: torch.dtype) -> torch.dtype:
         >>> narrower(torch.float64, torch.float32)
         torch.float32
     """
-    return one if torch.finfo(one).max <= torch.finfo(other).max else other
+    return one if one is other or _LARGEST[one] <= _LARGEST[other] else other
 
 
 def largest_move(dtype: torch.dtype) -> float:
@@ -126,7 +148,7 @@ def largest_move(dtype: torch.dtype) -> float:
         >>> f"{largest_move(torch.float32):.0e}"
         '3e+32'
     """
-    return math.ldexp(torch.finfo(dtype).max, -20)
+    return math.ldexp(_LARGEST[dtype], -20)
 
 
 def masked_softmax(logits: Tensor, mask: Tensor, dim: int) -> Tensor:
