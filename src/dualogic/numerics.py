@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-FEW = 8
 SQRT_HALF = math.sqrt(0.5)
 INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16)}
@@ -18,20 +17,6 @@ _LARGEST_SQUARE_ROOTS = {dtype: math.pow(largest, 0.4) for dtype, largest in _LA
 def wide(mask: Tensor) -> Tensor:
     """A mask of samples ``(batch,)`` as ``(batch, 1)``; one of more is left alone."""
     return mask if mask.dim() > 1 else mask.unsqueeze(1)
-
-
-def in_few_numbers(tensor: Tensor) -> list[float] | None:
-    """The numbers of a small tensor on a CPU, for which Python is several times as fast as operations on a tensor; else ``None``.
-
-    Example:
-        >>> import torch
-        >>> in_few_numbers(torch.tensor([1.0, 0.5]))
-        [1.0, 0.5]
-    """
-    if tensor.device.type != "cpu" or tensor.dim() != 1 or len(tensor) > FEW or is_transformed():
-        return None
-    numbers: list[float] = tensor.tolist()
-    return numbers
 
 
 def is_transformed() -> bool:
@@ -110,7 +95,7 @@ def log_normal_cdf(x: Tensor) -> Tensor:
         >>> log_normal_cdf(torch.tensor([0.0, 1e6])).exp()
         tensor([0.5000, 1.0000])
     """
-    return torch.log1p(-0.5 * torch.erfc(x * SQRT_HALF))
+    return torch.special.log_ndtr(x)
 
 
 def inverse_mills(x: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from dualogic import numerics
 from dualogic.losses.half_normal import MEAN_OF_HALF_NORMAL
-from dualogic.numerics import in_few_numbers
 
 NEWTON_STEPS = 24
 RUNNING = 100.0
@@ -106,13 +105,6 @@ def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
     """
     total, roots = mu.sum(0), mu.sqrt().sum(0)
     tiny = torch.finfo(mu.dtype).tiny
-    few = in_few_numbers(delta)
-    if few is not None:
-        found = []
-        for old, cost, root in zip(few, total.tolist(), roots.tolist()):
-            usual = (cost / max(root, tiny)) ** 2
-            found.append(old + (usual - old) * cost / max(cost + RUNNING * usual, tiny))
-        return delta.new_tensor(found)
     typical = (total / roots.clamp_min(tiny)).square()
     # As n / (n + 100), with both sides times the typical cost.
     return torch.lerp(delta, typical, total / torch.add(total, typical, alpha=RUNNING).clamp_min_(tiny))

@@ -69,7 +69,7 @@ def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
 
 def _above_scale(ratio: Tensor) -> Tensor:
     """The loss less the logarithm of its scale, ``x^2 / 2 + log Phi(x)``."""
-    return torch.addcmul(torch.special.log_ndtr(ratio), ratio, ratio, value=0.5)
+    return torch.addcmul(numerics.log_normal_cdf(ratio), ratio, ratio, value=0.5)
 
 
 def _slope(ratio: Tensor, above: Tensor, delta: Tensor) -> Tensor:
@@ -78,8 +78,7 @@ def _slope(ratio: Tensor, above: Tensor, delta: Tensor) -> Tensor:
 
 
 def _loss(mu: Tensor, delta: Tensor) -> Tensor:
-    ratio = mu / delta
-    return delta.log() + 0.5 * ratio * ratio + numerics.log_normal_cdf(ratio)
+    return _above_scale(mu / delta) + delta.log()
 
 
 class _LossWithSlope(torch.autograd.Function):

@@ -26,10 +26,10 @@ from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels,
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.closed_form import closed_losses, find_taught, has_closed_form
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
-from dualogic.methods.lean import advance_known, share_of, share_of_one, start_known
+from dualogic.methods.lean import advance_known, is_all_evidence, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
 from dualogic.normalize.unlabelled import check_unlabelled, describe_unlabelled, find_unlabelled
-from dualogic.numerics import in_few_numbers, is_transformed, wide
+from dualogic.numerics import is_transformed, wide
 
 FOUND = "found"
 SMALLEST = 1e-20
@@ -269,16 +269,13 @@ class DualProgram(DistributionalProgram):
     def _shares(self, state: State) -> dict[int, Tensor | float]:
         """How much of the antecedents is evidence, for each level of implications."""
         found: dict[int, Tensor | float] = {}
-        if not self.leaning:
-            return found
-        few = in_few_numbers(state["known"][4]) if self.finding else None
-        if few is not None and len(few) == 1:
-            return {level.number: share_of_one(few[0]) if level.share is None else level.share for level in self.leaning}
-        shares, start = share_of(state["known"]) if self.finding else None, 0
+        shares, start = None, 0
+        if self.finding and not is_all_evidence(state["known"]):
+            shares = share_of(state["known"])
         for level in self.leaning:
-            if level.share is not None:
-                found[level.number] = level.share
-            elif shares is not None:
+            if level.share is not None or shares is None:
+                found[level.number] = 1.0 if level.share is None else level.share
+            else:
                 found[level.number] = shares.narrow(0, start, len(level.paths))
                 start += len(level.paths)
         return found

@@ -14,7 +14,7 @@ from torch import Tensor
 from dualogic.compile.implication import Beliefs, deny, divide, divide_believed, join_odds, possible_sides, rest
 from dualogic.compile.tree import Level
 from dualogic.duals.rules import UpdateRule
-from dualogic.numerics import in_few_numbers, is_transformed
+from dualogic.numerics import is_transformed
 
 RATE = 0.005
 """Of a running mean: about the latest two hundred steps count."""
@@ -24,7 +24,6 @@ CLOSED, OPEN = 0.06, 0.08
 """How often a consequent is believed without its antecedent, when all of the antecedent is evidence, and when none is."""
 PRIOR = 100.0
 """How many entries are taken to have told that a consequent is believed with its antecedent only, before there were any."""
-TINY = torch.finfo(torch.float32).tiny
 DEAREST = 20.0
 """Costs above this move weights no further."""
 
@@ -172,9 +171,6 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int) -> Tensor:
         noted: means over the batch of :func:`note`, ``(4, implications)``.
         count: of samples in the batch.
     """
-    few = in_few_numbers(known.flatten()) if known.shape[1] == 1 else None
-    if few is not None and isinstance(count, int):
-        return known.new_tensor(_advance_one(few, noted.flatten().tolist(), count)).unsqueeze(1)
     means = torch.lerp(known[:4], noted.to(known.dtype), RATE)
     shares = means[1::2] / means[::2].clamp_min(torch.finfo(means.dtype).tiny)  # without the antecedent, and with it
     seen = known[5] + count * noted[::2].sum(0)
@@ -182,20 +178,11 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int) -> Tensor:
     return torch.cat([means, torch.stack([torch.maximum(known[4], found), seen])])
 
 
-def _advance_one(known: list[float], noted: list[float], count: int) -> list[float]:
-    """The same for a lone implication, in plain numbers."""
-    means = [old + RATE * (new - old) for old, new in zip(known, noted)]
-    without, within = (firm / max(total, TINY) for total, firm in (means[:2], means[2:]))
-    seen = known[5] + count * (noted[0] + noted[2])
-    found = without / (max(without + within, LEAST) + PRIOR / seen) if seen else 0.0
-    return [*means, max(known[4], found), seen]
-
-
 def share_of(known: Tensor) -> Tensor:
     """How much of each antecedent is evidence, ``(implications,)``: all of it until its consequent is seen to be known."""
     return ((known[4] - OPEN) / (CLOSED - OPEN)).clamp_(0.0, 1.0)
 
 
-def share_of_one(most: float) -> float:
-    """The same of a lone antecedent, from the highest share so far."""
-    return min(max((most - OPEN) / (CLOSED - OPEN), 0.0), 1.0)
+def is_all_evidence(known: Tensor) -> bool:
+    """Whether all of each antecedent is, as far as that can be read without waiting."""
+    return known.device.type == "cpu" and not is_transformed() and known[4].amax().item() <= CLOSED
