@@ -102,21 +102,24 @@ class Beliefs(NamedTuple):
     Attributes:
         doubts: ``p - 1``.
         denied: ``log(1 - p)``, finite; only where costs are ``-log p``.
-        odds: log-odds, within +-:data:`CLOSEST`.
     """
 
     doubts: Tensor
     denied: Tensor | None
-    odds: Tensor
 
     @classmethod
     def of(cls, values: Tensor, logarithmic: bool) -> Beliefs:
         """From costs; no gradient is meant to flow."""
         if not logarithmic:
-            return cls(-values, None, log_odds(values, False))
+            return cls(-values, None)
         doubts = torch.expm1(-values)
-        denied = torch.log((-doubts).clamp_min(torch.finfo(values.dtype).tiny))
-        return cls(doubts, denied, (values + denied).neg_().clamp_(-CLOSEST, CLOSEST))
+        return cls(doubts, torch.log((-doubts).clamp_min(torch.finfo(values.dtype).tiny)))
+
+    def odds(self, values: Tensor) -> Tensor:
+        """Their :func:`log_odds`."""
+        if self.denied is None:
+            return log_odds(values, False)
+        return (values + self.denied).neg_().clamp_(-CLOSEST, CLOSEST)
 
 
 def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:

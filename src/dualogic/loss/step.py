@@ -229,8 +229,8 @@ def _find_finite(
     parts: Parts, call: Call, values: Any, costs: Tensor, rows: Tensor | None, moves: Tensor | None = None
 ) -> Tensor | None:
     """Which samples have costs and moves within limits; at once, raises an error if some have not, and gives ``None``."""
-    costs = costs.detach()
     limit, most = _limits(parts, costs.dtype, call.updating)
+    costs = costs.detach()
     if call.at_once:
         # Costs are not negative: if their sum is small enough, so are they. Only a suspicious sum is looked at closely.
         fine = costs.sum().item() < limit or bool((costs < limit).all())

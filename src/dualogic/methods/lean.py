@@ -35,6 +35,7 @@ class Leaning:
     Attributes:
         values: the costs of antecedent and consequent, ``(batch, 2, ...)``.
         beliefs: in them.
+        both_odds: of these.
         odds: what beliefs say about the weight on the consequent.
         weight: on the consequent.
         stored: the columns, ``(batch, 2, ...)``; ``None`` until they are read.
@@ -44,6 +45,7 @@ class Leaning:
 
     values: Tensor
     beliefs: Beliefs
+    both_odds: Tensor
     odds: Tensor
     weight: Tensor
     stored: Tensor | None
@@ -58,7 +60,7 @@ class Leaning:
     @property
     def costs(self) -> Tensor:
         """What the two ways to meet it cost: denying the antecedent, and the consequent; ``(batch, 2, ...)``."""
-        denied = torch.nn.functional.softplus(self.beliefs.odds[:, 0])  # -log(1 - p)
+        denied = torch.nn.functional.softplus(self.both_odds[:, 0])  # -log(1 - p)
         return torch.stack([denied, self.values[:, 1]], 1).clamp_max(DEAREST)
 
 
@@ -98,7 +100,8 @@ def lean(
         return cost, None
     both = sides.detach()
     beliefs = Beliefs.of(both, level.logarithmic)
-    odds = join_odds(*beliefs.odds.unbind(1), share)
+    both_odds = beliefs.odds(both)
+    odds = join_odds(*both_odds.unbind(1), share)
     weight = rule.lean(odds, None if columns is None else columns[:, 1])
     slopes = None
     if mask is None and (sloped or not (torch.is_grad_enabled() or is_transformed())):
@@ -108,7 +111,7 @@ def lean(
         cost = divide(antecedent, consequent, weight, share, level.logarithmic)
         if mask is not None:
             cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
-    return cost, Leaning(both, beliefs, odds, weight, columns, extent, slopes) if remember else None
+    return cost, Leaning(both, beliefs, both_odds, odds, weight, columns, extent, slopes) if remember else None
 
 
 def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor | None, exists: Tensor | None, share: float) -> Tensor:
