@@ -98,7 +98,9 @@ def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes:
         if branch.share == 1.0:
             return
         number = branch.operand[0]
-        slope = _fit(slope, fetch(values, branch.operand).shape).view(values[number].shape)
+        slope = slope if branch.operand[1] is None else _fit(slope, fetch(values, branch.operand).shape)
+        shape = values[number].shape
+        slope = slope if slope.shape == shape else slope.sum_to_size(shape) if slope.dim() == len(shape) else slope.view(shape)
         slope = slope * (1.0 - branch.share) if branch.share else slope
         slopes[number] = slopes[number] + slope if number in slopes else slope
         return

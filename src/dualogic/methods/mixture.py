@@ -124,7 +124,9 @@ class Mixture:
             share = share.view(1, *values.shape[2 : 2 + level.lanes], *(1,) * (values.dim() - 2 - level.lanes))
         believed = self.believed.get(level.number)
         assert not isinstance(believed, Joined), "a level is one thing or the other"
-        result, seen = lean(level, values, mask, columns, share, self.rule, extent, self.joined is not None, believed, self.sloped)
+        result, seen = lean(
+            level, values, mask, columns, share, self.rule, extent, self.joined is not None, believed, self.sloped
+        )
         if seen is not None and self.joined is not None:
             self.joined[level.number] = seen
         return result
