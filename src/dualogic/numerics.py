@@ -95,7 +95,8 @@ def log_normal_cdf(x: Tensor) -> Tensor:
         >>> log_normal_cdf(torch.tensor([0.0, 1e6])).exp()
         tensor([0.5000, 1.0000])
     """
-    return torch.special.log_ndtr(x)
+    result: Tensor = torch.special.log_ndtr(x)
+    return result
 
 
 def inverse_mills(x: Tensor) -> Tensor:

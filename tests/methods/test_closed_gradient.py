@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import bindings, quantified
 
 import dualogic as dl
+from strategies import bindings, quantified
 
 METHODS = [
     dl.methods.Dual(),

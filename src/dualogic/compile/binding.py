@@ -282,9 +282,9 @@ def _check_values(given: Sequence[tuple[str, Node, Tensor]]) -> None:
         alike.setdefault((probabilities, tensor.shape), []).append((name, symbol, tensor))
     with torch.no_grad():
         for (probabilities, shape), group in alike.items():
-            if len(group) > 1 and 0 < shape.numel() <= SMALL:
-                if not _look(torch.stack([tensor for _, _, tensor in group]), probabilities)[0]:
-                    continue
+            together = len(group) > 1 and 0 < shape.numel() <= SMALL
+            if together and not _look(torch.stack([tensor for _, _, tensor in group]), probabilities)[0]:
+                continue
             for name, _, tensor in group:
                 if tensor.numel():
                     _check_one(name, tensor.detach(), probabilities)

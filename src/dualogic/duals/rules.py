@@ -50,8 +50,7 @@ class UpdateRule:
         raise NotImplementedError
 
     def lean(self, odds: Tensor, learned: Tensor | None) -> Tensor:
-        """The weight on the second of two operands, from the log-odds that it starts with and what was learned, if
-        anything was."""
+        """The weight on the second of two operands, from the log-odds that it starts with and what was learned (if anything)."""
         raise NotImplementedError
 
     def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:

@@ -30,7 +30,7 @@ def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
         tensor([-0.6931,  0.3272])
     """
     if delta.requires_grad or not mu.requires_grad or numerics.is_transformed():
-        return _loss(mu, delta)
+        return _above_scale(mu / delta) + delta.log()
     result: Tensor = _LossWithSlope.apply(mu, delta)  # type: ignore[no-untyped-call]
     return result
 
@@ -75,10 +75,6 @@ def _above_scale(ratio: Tensor) -> Tensor:
 def _slope(ratio: Tensor, above: Tensor, delta: Tensor) -> Tensor:
     # phi(x) / Phi(x) is exp(-above) / sqrt(2 pi).
     return torch.add(ratio, above.neg().exp_(), alpha=numerics.INVERSE_SQRT_TWO_PI).div_(delta)
-
-
-def _loss(mu: Tensor, delta: Tensor) -> Tensor:
-    return _above_scale(mu / delta) + delta.log()
 
 
 class _LossWithSlope(torch.autograd.Function):

@@ -1,7 +1,4 @@
-"""The loss of weighted rules with its gradient in closed form: one node of autograd's from the atoms to the loss.
-
-Without it every connective is several nodes, each with a price on the way there and on the way back.
-"""
+"""The loss of weighted rules with its gradient in closed form: one node of autograd's from the atoms to the loss."""
 
 from __future__ import annotations
 
@@ -31,11 +28,6 @@ def _is_known(branch: Branch) -> bool:
     return isinstance(branch, Leaf)
 
 
-def find_taught(plan: Plan) -> tuple[int, ...]:
-    """The registers of atoms that a gradient may reach."""
-    return tuple(sorted({leaf.operand[0] for leaf in plan.leaves if leaf.share != 1.0}))
-
-
 def closed_losses(
     plan: Plan, mixture: Mixture, delta: Tensor, values: Registers | Settled, taught: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
@@ -46,7 +38,7 @@ def closed_losses(
         mixture: with the weights; it remembers what it folds, and slopes.
         delta: the rules' scales, which nobody else changes.
         values: of the atoms.
-        taught: from :func:`find_taught`.
+        taught: the registers of atoms that a gradient may reach.
     """
     found: tuple[Tensor, Tensor] = _Closed.apply(  # type: ignore[no-untyped-call]
         plan, mixture, delta, values, taught, *(values[number] for number in taught)
@@ -98,15 +90,15 @@ def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes:
         if branch.share == 1.0:
             return
         number = branch.operand[0]
-        slope = slope if branch.operand[1] is None else _fit(slope, fetch(values, branch.operand).shape)
-        shape = values[number].shape
-        slope = slope if slope.shape == shape else slope.sum_to_size(shape) if slope.dim() == len(shape) else slope.view(shape)
+        slope = slope.sum_to_size(fetch(values, branch.operand).shape)
+        slope = slope if branch.operand[1] is None else slope.view(values[number].shape)
         slope = slope * (1.0 - branch.share) if branch.share else slope
         slopes[number] = slopes[number] + slope if number in slopes else slope
         return
-    assert isinstance(branch, (JunctionBranch, QuantifierBranch)) and mixture.joined is not None
-    seen = mixture.joined[branch.level.number]
-    below = _fit(slope, seen.result.shape).unsqueeze(1) * (seen.slopes if isinstance(seen, Leaning) else seen.passed)
+    assert isinstance(branch, (JunctionBranch, QuantifierBranch))
+    seen = mixture.joined[branch.level.number]  # type: ignore[index]
+    slopes_below = seen.slopes if isinstance(seen, Leaning) else seen.passed
+    below = slope.sum_to_size(seen.result.shape).unsqueeze(1) * slopes_below  # type: ignore[operator]
     below = below if below.shape == seen.values.shape else below.expand(seen.values.shape)
     if isinstance(branch, QuantifierBranch):
         front = tuple(range(1, 1 + len(branch.dims)))
@@ -120,7 +112,3 @@ def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes:
             part = part.sum(axes)
         _reach(group, part, mixture, values, slopes)
         start += count
-
-
-def _fit(slope: Tensor, shape: torch.Size) -> Tensor:
-    return slope if slope.shape == shape else slope.sum_to_size(shape)

@@ -24,7 +24,7 @@ from dualogic.formula.node import walk
 from dualogic.kernels import fused
 from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
 from dualogic.methods.base import State, compile_costs
-from dualogic.methods.closed_form import closed_losses, find_taught, has_closed_form
+from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
 from dualogic.methods.lean import advance_known, is_all_evidence, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
@@ -207,7 +207,7 @@ class DualProgram(DistributionalProgram):
         self.settled = [] if self.manner.lean else [branch for tree, _ in self.plan.roots for branch in find_settled(tree)]
         self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)] if self.nearest else []
         self.closed = self.spreads is None and has_closed_form(self.plan)
-        self.taught = find_taught(self.plan)
+        self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
 
     def owners(self) -> tuple[int, ...]:
         found: list[int] = []

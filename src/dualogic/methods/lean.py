@@ -101,7 +101,7 @@ def lean(
     both = sides.detach()
     beliefs = Beliefs.of(both, level.logarithmic)
     both_odds = beliefs.odds(both)
-    odds = join_odds(*both_odds.unbind(1), share)
+    odds = join_odds(both_odds[:, 0], both_odds[:, 1], share)
     weight = rule.lean(odds, None if columns is None else columns[:, 1])
     slopes = None
     if mask is None and (sloped or not (torch.is_grad_enabled() or is_transformed())):

@@ -2,8 +2,8 @@
 
 Up to 10^5 atoms the clauses are ``Or`` objects of their own; 10^6 are written with quantifiers, as nobody would make a third of a
 million Python objects for a batch of numbers. By hand there are two ways to lay out the weights within clauses: in the order of
-the inputs, ``(batch, clauses, 3)`` (``hand.Clauses``), or with the long axis last, ``(batch, 3, clauses)``, which spares a softmax
-over rows of 3. Both are measured, and the faster of the two counts.
+the inputs, ``(batch, clauses, 3)``, or with the long axis last, ``(batch, 3, clauses)``, which spares a softmax over rows of 3.
+Both are measured, and the faster of the two counts.
 """
 
 from __future__ import annotations

@@ -211,8 +211,8 @@ class Implication:
 class Shop:
     """The 45 rules of ``shop.rules``: logits ``(batch, 36)`` are six groups of a kind and its five members.
 
-    A member implies its kind; of two members of a kind one is denied; a kind implies one of its members; food is neither media nor
-    electronics; and something is sold. ``mu`` has them in this order: 30, 6, 6, 2 and 1.
+    A member implies its kind; of two members of a kind one is denied; a kind implies one of its members; food is neither media
+    nor electronics; and something is sold. ``mu`` has them in this order: 30, 6, 6, 2 and 1.
     """
 
     FOOD, OTHERS = 2, (5, 0)
