@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 BUSY = 1.2
-"""Wall time over processor time, above which somebody else was at work."""
+"""Wall time over processor time, above which somebody else was at work; so was somebody if more ran than there are processors."""
 
 
 def take_turns(functions: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, Any]:
@@ -31,10 +31,10 @@ def take_turns(functions: Mapping[str, Callable[[int], object]], repeats: int) -
             waited[name].append(time.perf_counter() - wall)
     load.append(os.getloadavg()[0])
     warm = repeats // 6
-    busy = sum(sum(times[warm:]) for times in waited.values()) > BUSY * sum(sum(times[warm:]) for times in spent.values())
+    waiting = sum(sum(times[warm:]) for times in waited.values()) > BUSY * sum(sum(times[warm:]) for times in spent.values())
     return {
         "us": {name: 1e6 * statistics.median(times[warm:]) for name, times in spent.items()},
         "us wall": {name: 1e6 * statistics.median(times[warm:]) for name, times in waited.items()},
         "load": [round(value, 2) for value in load],
-        "busy": busy,
+        "busy": waiting or max(load) > (os.cpu_count() or 1),
     }
