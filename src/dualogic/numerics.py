@@ -10,11 +10,18 @@ from torch import Tensor
 
 SQRT_HALF = math.sqrt(0.5)
 INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
+_LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16)}
+_LARGEST_SQUARE_ROOTS = {dtype: math.pow(largest, 0.4) for dtype, largest in _LARGEST.items()}
 
 
 def wide(mask: Tensor) -> Tensor:
     """A mask of samples ``(batch,)`` as ``(batch, 1)``; one of more is left alone."""
     return mask if mask.dim() > 1 else mask.unsqueeze(1)
+
+
+def is_transformed() -> bool:
+    """Whether a transformation of torch's is at work that knows neither custom functions nor a tensor's numbers."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
 def negative_log(probability: Tensor) -> Tensor:
@@ -88,7 +95,8 @@ def log_normal_cdf(x: Tensor) -> Tensor:
         >>> log_normal_cdf(torch.tensor([0.0, 1e6])).exp()
         tensor([0.5000, 1.0000])
     """
-    return torch.log1p(-0.5 * torch.erfc(x * SQRT_HALF))
+    result: Tensor = torch.special.log_ndtr(x)
+    return result
 
 
 def inverse_mills(x: Tensor) -> Tensor:
@@ -104,7 +112,7 @@ def largest_square_root(dtype: torch.dtype) -> float:
         >>> f"{largest_square_root(torch.float32):.0e}"
         '3e+15'
     """
-    return math.pow(torch.finfo(dtype).max, 0.4)
+    return _LARGEST_SQUARE_ROOTS[dtype]
 
 
 def narrower(one: torch.dtype, other: torch.dtype) -> torch.dtype:
@@ -115,7 +123,7 @@ def narrower(one: torch.dtype, other: torch.dtype) -> torch.dtype:
         >>> narrower(torch.float64, torch.float32)
         torch.float32
     """
-    return one if torch.finfo(one).max <= torch.finfo(other).max else other
+    return one if one is other or _LARGEST[one] <= _LARGEST[other] else other
 
 
 def largest_move(dtype: torch.dtype) -> float:
@@ -126,7 +134,7 @@ def largest_move(dtype: torch.dtype) -> float:
         >>> f"{largest_move(torch.float32):.0e}"
         '3e+32'
     """
-    return math.ldexp(torch.finfo(dtype).max, -20)
+    return math.ldexp(_LARGEST[dtype], -20)
 
 
 def masked_softmax(logits: Tensor, mask: Tensor, dim: int) -> Tensor:

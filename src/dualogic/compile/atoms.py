@@ -101,7 +101,9 @@ class BooleanValue(Instruction):
         sign, offset = _lane(self.sign, context), _lane(self.offset, context)
         if self.logits:
             if self.mode == "log":
-                return -torch.nn.functional.logsigmoid(value * sign)
+                # -log sigmoid(x), in one operation; past the threshold it is -x to the last digit of a float64.
+                denied = value if self.sign == -1.0 else -value if self.sign == 1.0 else value * -sign
+                return torch.nn.functional.softplus(denied, threshold=40.0)
             probability = torch.sigmoid(value * sign)
         else:
             probability = value if self.sign == 1.0 else 1.0 - value if self.sign == -1.0 else offset + sign * value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,12 +19,14 @@ from dualogic.formula.symbol import Categorical, ClassIndex, Mask, MaskIndex
 from dualogic.formula.term import Index, Reduction
 
 RANGE_TOLERANCE = 1e-2
+SMALL = 10_000
+"""Up to so many numbers a copy is cheaper than another look."""
 
 Required = tuple[int, Node]
 """The least length of a ragged axis, and the node that needs it."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Bound:
     """Checked tensors of one call.
 
@@ -121,6 +123,7 @@ def bind(
     selected, ruled, masks = select(where, symbols, users or {}, batch[0], device[0])
     if masks:
         given = fill_unselected(given, masks)
+    looked_at: list[tuple[str, Node, Tensor]] = []
     for name, symbol in symbols.items():
         tensor = given[name]
         if isinstance(symbol, Mask):
@@ -129,7 +132,8 @@ def bind(
         if tensor.dtype is not dtype:
             given[name] = tensor = tensor.to(dtype)
         if validate and (selected is None or bool(masks[name].any())):
-            _check_values(name, symbol, tensor)
+            looked_at.append((name, symbol, tensor))
+    _check_values(looked_at)
     return Bound(given, batch[0], dtype, device[0], selected, ruled)
 
 
@@ -270,18 +274,33 @@ def _to_bool(name: str, tensor: Tensor) -> Tensor:
     return tensor != 0
 
 
-def _check_values(name: str, symbol: Node, tensor: Tensor) -> None:
-    values = tensor.detach()
-    if values.numel() == 0:
-        return
-    # One fast pass; only a suspicious result is looked at closely.
-    probabilities = isinstance(symbol, (Categorical, Boolean)) and symbol.input == "probs"
-    if probabilities:
-        least, most = torch.aminmax(values)
-        low, high = least.item(), most.item()
-        suspicious = not (low >= -RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE)
-    else:
-        suspicious = not math.isfinite(values.sum().item())
+def _check_values(given: Sequence[tuple[str, Node, Tensor]]) -> None:
+    """Refuse NaN, and probabilities that are none. Small tensors of one shape are looked at together first."""
+    alike: dict[tuple[bool, torch.Size], list[tuple[str, Node, Tensor]]] = {}
+    for name, symbol, tensor in given:
+        probabilities = isinstance(symbol, (Categorical, Boolean)) and symbol.input == "probs"
+        alike.setdefault((probabilities, tensor.shape), []).append((name, symbol, tensor))
+    with torch.no_grad():
+        for (probabilities, shape), group in alike.items():
+            together = len(group) > 1 and 0 < shape.numel() <= SMALL
+            if together and not _look(torch.stack([tensor for _, _, tensor in group]), probabilities)[0]:
+                continue
+            for name, _, tensor in group:
+                if tensor.numel():
+                    _check_one(name, tensor.detach(), probabilities)
+
+
+def _look(values: Tensor, probabilities: bool) -> tuple[bool, float, float]:
+    """Whether some value is suspicious, in one fast pass; for probabilities also the least and the largest."""
+    if not probabilities:
+        return not math.isfinite(values.sum().item()), 0.0, 0.0
+    least, most = torch.aminmax(values)
+    low, high = least.item(), most.item()
+    return not (low >= -RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE), low, high
+
+
+def _check_one(name: str, values: Tensor, probabilities: bool) -> None:
+    suspicious, low, high = _look(values, probabilities)
     if not suspicious:
         return
     if torch.isnan(values).any():

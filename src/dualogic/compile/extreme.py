@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from dualogic.compile.implication import deny, excess, possible_sides
+from dualogic.compile.implication import deny, optimum, possible_sides
 from dualogic.compile.instructions import Guided, Registers
 from dualogic.compile.tree import Level
 
@@ -19,10 +19,9 @@ def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tupl
     """The optimal duals' combination: all weight on the worst operand of an ``and``, on the best of an ``or``."""
     if level.operation == ">>":
         if mask is None:
-            return excess(values[:, 0], values[:, 1], level.logarithmic)
-        antecedent, consequent = possible_sides(values, mask)
-        cost = excess(antecedent, consequent, level.logarithmic)
-        return torch.where(mask[:, 1], cost, deny(antecedent, 0.0, level.logarithmic))
+            return optimum(values, level.logarithmic)
+        sides = possible_sides(values, mask)
+        return torch.where(mask[:, 1], optimum(sides, level.logarithmic), deny(sides[:, 0], 0.0, level.logarithmic))
     # An empty "and" holds, at no cost; an empty "or" cannot hold.
     neutral = 0.0 if level.operation == "&" else torch.inf
     if values.shape[1] == 0:

@@ -14,10 +14,12 @@ The cost can be lowered from both sides. A weight ``w`` for each sample divides 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from dualogic.numerics import is_transformed
 
 IMPOSSIBLE = 1e9
 """What a comparison that does not hold costs as an antecedent: more than any belief."""
@@ -47,7 +49,7 @@ def excess(antecedent: Tensor, consequent: Tensor, logarithmic: bool) -> Tensor:
     if not logarithmic:
         return torch.where(violated, safe - antecedent, 0.0)
     first, second = torch.expm1(-antecedent), torch.expm1(-safe)
-    divergence = (first + 1.0) * (safe - antecedent) - first * _difference(first, second)
+    divergence = torch.addcmul((first + 1.0) * (safe - antecedent), first, _difference(first, second), value=-1.0)
     return torch.where(violated, divergence.clamp_min(0.0), 0.0)
 
 
@@ -57,15 +59,14 @@ def _difference(first: Tensor, second: Tensor) -> Tensor:
     return torch.log(first.neg().clamp_min(tiny)) - torch.log(second.neg().clamp_min(tiny))
 
 
-def possible_sides(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The costs of antecedent and consequent, finite where one cannot hold: an ``.any()`` of nothing costs infinity.
+def possible_sides(values: Tensor, mask: Tensor) -> Tensor:
+    """The costs of antecedents and consequents, finite where one cannot hold: an ``.any()`` of nothing costs infinity.
 
     Args:
         values: both costs, ``(batch, 2, ...)``.
         mask: where they are finite, of the same shape.
     """
-    antecedent, consequent = torch.where(mask, values, IMPOSSIBLE).unbind(1)
-    return antecedent, consequent
+    return torch.where(mask, values, IMPOSSIBLE)
 
 
 def deny(antecedent: Tensor, share: Tensor | float, logarithmic: bool, believed: Tensor | None = None) -> Tensor:
@@ -95,6 +96,32 @@ def _denial(cost: Tensor) -> Tensor:
     return -torch.log((-torch.expm1(-cost)).clamp_min(torch.finfo(cost.dtype).tiny))
 
 
+class Beliefs(NamedTuple):
+    """What is believed of antecedents and consequents, from their costs; all ``(batch, 2, ...)``.
+
+    Attributes:
+        doubts: ``p - 1``.
+        denied: ``log(1 - p)``, finite; only where costs are ``-log p``.
+    """
+
+    doubts: Tensor
+    denied: Tensor | None
+
+    @classmethod
+    def of(cls, values: Tensor, logarithmic: bool) -> Beliefs:
+        """From costs; no gradient is meant to flow."""
+        if not logarithmic:
+            return cls(-values, None)
+        doubts = torch.expm1(-values)
+        return cls(doubts, torch.log((-doubts).clamp_min(torch.finfo(values.dtype).tiny)))
+
+    def odds(self, values: Tensor) -> Tensor:
+        """Their :func:`log_odds`."""
+        if self.denied is None:
+            return log_odds(values, False)
+        return (values + self.denied).neg_().clamp_(-CLOSEST, CLOSEST)
+
+
 def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:
     """The log-odds of a belief from its cost, within +-:data:`CLOSEST`.
 
@@ -121,6 +148,41 @@ def join_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float) -> 
     return torch.addcmul(antecedent, 1.0 - share, consequent, value=HALF)
 
 
+def rest(
+    values: Tensor, beliefs: Beliefs, weight: Tensor | None, share: Tensor | float, sloped: bool = True
+) -> tuple[Tensor, Tensor | None]:
+    """:func:`excess`, and what it is taken to rise by with either side, ``(batch, 2, ...)``: its slopes, divided by a weight.
+
+    Args:
+        values: the costs of antecedents and consequents, ``(batch, 2, ...)``, without a gradient.
+        beliefs: from these.
+        weight: on ``Q``, ``(batch, ...)``; ``None`` for slopes that are not divided.
+        share: how much of the slope of ``P`` is held back.
+        sloped: whether slopes are wanted.
+    """
+    held = weight is not None and isinstance(share, float) and share == 1.0
+    antecedent, consequent = values.unbind(1)
+    gap = consequent - antecedent
+    # An operand that cannot hold costs infinity; a comparison of what is not a number is false.
+    resting = ((gap > 0) & (antecedent < IMPOSSIBLE)).logical_not_()
+    if beliefs.denied is None:
+        cost = gap.masked_fill(resting, 0.0)
+        up, down = torch.ones_like(gap), torch.full_like(gap, -1.0)
+    else:
+        first, second = beliefs.doubts.unbind(1)
+        without, other = beliefs.denied.unbind(1)
+        believed, difference = first + 1.0, without - other
+        cost = torch.addcmul(believed * gap, first, difference, value=-1.0).clamp_min_(0.0).masked_fill_(resting, 0.0)
+        if not sloped:
+            return cost, None
+        up = (second - first).div_(second.clamp_max(-torch.finfo(second.dtype).tiny))
+        down = up if held else (difference - gap).mul_(believed)
+    if weight is not None:
+        up = up * weight
+        down = torch.zeros_like(up) if held else down * (weight - 1.0) * (share - 1.0)
+    return cost, torch.stack([down, up], 1).masked_fill_(resting.unsqueeze(1), 0.0)
+
+
 def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
     """:func:`excess` with a gradient that is divided: ``weight`` of it into the consequent, the rest into the antecedent.
 
@@ -138,12 +200,20 @@ def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor
         >>> p.grad, q.grad
         (tensor([0.]), tensor([0.8899]))
     """
-    transformed = torch._C._are_functorch_transforms_active()
     if not (antecedent.requires_grad or consequent.requires_grad):
         return excess(antecedent, consequent, logarithmic)
-    if transformed or torch.compiler.is_compiling():
+    if is_transformed():
         return _divide(antecedent, consequent, weight, share, logarithmic)
-    result: Tensor = _Divided.apply(antecedent, consequent, weight, share, logarithmic)  # type: ignore[no-untyped-call]
+    both = torch.stack([antecedent, consequent], 1)
+    result: Tensor = _Divided.apply(both, weight, share, logarithmic)  # type: ignore[no-untyped-call]
+    return result
+
+
+def optimum(values: Tensor, logarithmic: bool) -> Tensor:
+    """:func:`excess` of costs ``(batch, 2, ...)``, with its gradient in closed form."""
+    if not values.requires_grad or is_transformed():
+        return excess(values[:, 0], values[:, 1], logarithmic)
+    result: Tensor = _Divided.apply(values, None, 0.0, logarithmic)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -184,39 +254,25 @@ class _Divided(torch.autograd.Function):
     """The same with its gradient in closed form: a third of the operations."""
 
     @staticmethod
-    def forward(
-        ctx: Any, antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool
-    ) -> Tensor:
+    def forward(ctx: Any, values: Tensor, weight: Tensor | None, share: Tensor | float, logarithmic: bool) -> Tensor:
         # A number stays one: made into a tensor on a device it would wait for the copy, which no recorded graph may hold.
         kept = share if isinstance(share, Tensor) else None
         ctx.share, ctx.logarithmic = share if isinstance(share, float) else None, logarithmic
-        violated = (consequent > antecedent) & (antecedent < IMPOSSIBLE)
-        into = torch.where(violated, weight, 0.0)
-        away = (into - violated.to(into.dtype)) * (1.0 - share) if ctx.needs_input_grad[0] else None
-        safe = torch.where(violated, consequent, antecedent)
-        gap = safe - antecedent
-        if logarithmic:
-            # As in `excess`, with what the slopes share computed once.
-            first, second = torch.expm1(-antecedent), torch.expm1(-safe)
-            denied = _difference(first, second)
-            believed = first + 1.0
-            result = torch.where(violated, (believed * gap - first * denied).clamp_min(0.0), 0.0)
-            into = into * (first - second) / second.neg().clamp_min(torch.finfo(second.dtype).eps)
-            away = None if away is None else away * believed * (gap - denied)
-        else:
-            result = gap
-        ctx.save_for_backward(antecedent, consequent, weight, kept, into, away)
-        return result
+        cost, slopes = rest(values, Beliefs.of(values, logarithmic), weight, share)
+        ctx.save_for_backward(values, weight, kept, slopes)
+        return cost
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        antecedent, consequent, weight, share, into, away = ctx.saved_tensors
-        share = share if ctx.share is None else ctx.share
+        values, weight, share, slopes = ctx.saved_tensors
         if torch.is_grad_enabled():
             # A second derivative is wanted: give a first one that can be differentiated.
-            result = _divide(antecedent, consequent, weight, share, ctx.logarithmic)
-            wanted = [side for side, needed in zip((antecedent, consequent), ctx.needs_input_grad) if needed]
-            found = iter(torch.autograd.grad(result, wanted, gradients[0], create_graph=True, allow_unused=True))
-            return (*(next(found) if needed else None for needed in ctx.needs_input_grad[:2]), None, None, None)
-        slope = gradients[0]
-        return None if away is None else slope * away, slope * into if ctx.needs_input_grad[1] else None, None, None, None
+            antecedent, consequent = values.unbind(1)
+            if weight is None:
+                result = excess(antecedent, consequent, ctx.logarithmic)
+            else:
+                held = share if ctx.share is None else ctx.share
+                result = _divide(antecedent, consequent, weight, held, ctx.logarithmic)
+            found = torch.autograd.grad(result, values, gradients[0], create_graph=True)
+            return found[0], None, None, None
+        return gradients[0].unsqueeze(1) * slopes, None, None, None

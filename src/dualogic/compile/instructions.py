@@ -22,7 +22,7 @@ Operand = tuple[int, "Key | None"]
 """A register and the index that brings its value to the rank of the operation."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Context:
     """What instructions read besides registers."""
 
@@ -46,19 +46,23 @@ class Guided:
         return self.taught[number]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Settled:
-    """Registers, with the values of levels that no move of a weight changes: computed once, for a step and for its loss.
+    """Registers, with what no move of a weight changes: computed once, for a step and for its loss.
 
     Attributes:
         taught: the registers.
         levels: the value of each such level.
         seen: what a step needs of it.
+        nears: see :class:`~dualogic.methods.mixture.Mixture`.
+        shares: likewise.
     """
 
     taught: Registers
     levels: dict[int, Tensor]
     seen: dict[int, Any]
+    nears: dict[int, Tensor | None]
+    shares: dict[int, Tensor | float]
 
     def __getitem__(self, number: int) -> Tensor:
         return self.taught[number]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from dualogic.formula.atom import Boolean, BooleanIndex
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import items_to_key
 from dualogic.formula.node import Node
-from dualogic.formula.shape import WHOLE, Item, Shape, Size
+from dualogic.formula.shape import WHOLE, Item, Shape, Size, max_shape
 from dualogic.formula.symbol import (
     Categorical,
     ClassExpression,
@@ -52,6 +53,8 @@ _UNARY: dict[type, Callable[[Tensor], Tensor]] = {
     MaskComplement: torch.logical_not,
 }
 _SYMBOLS = (Variable, Categorical, Boolean, Mask)
+_SMALL = 64
+"""Up to so many numbers of a sample a gradient of zeros for symbols that are not read costs less than operations of their own."""
 
 
 class Value(NamedTuple):
@@ -84,6 +87,7 @@ class TermBuilder:
         self.constants: list[Tensor] = []
         self._values: dict[Any, Value] = {}
         self._numbers: dict[Any, int] = {}
+        self._banks: list[tuple[bool, int, dict[Any, int]]] = []
 
     def term(self, nodes: Sequence[Any], lanes: tuple[int, ...], probabilities: bool = False) -> Value:
         """The value of terms (or masks, classes, Booleans) of one signature, one for each lane.
@@ -163,19 +167,36 @@ class TermBuilder:
         if same_base:
             return self._gather(self._base(bases[0], probabilities), [], [[] for _ in rows], rows, lanes, shape)
         if isinstance(bases[0], _SYMBOLS):
-            symbols = list(dict.fromkeys(bases))
-            registers = tuple(self._base(symbol, probabilities).register for symbol in symbols)
-            bank = self._emit_once(("stack", registers), lambda: ops.Stack(registers))
-            number = {id(symbol): position for position, symbol in enumerate(symbols)}
-            rank = self._base(symbols[0], probabilities).rank + 1
-            which = [[number[id(base)]] for base in bases]
-            return self._gather(Value(bank, (), rank), [len(symbols)], which, rows, lanes, shape)
+            bank, number = self._bank(tuple(dict.fromkeys(bases)), probabilities)
+            which = [[number[base]] for base in bases]
+            return self._gather(Value(bank, (), len(shape) + 1), [len(number)], which, rows, lanes, shape)
         return self._gather_each(self.term(bases, lanes, probabilities), rows, lanes)
+
+    def _bank(self, symbols: tuple[Any, ...], probabilities: bool) -> tuple[int, dict[Any, int]]:
+        """The register of several symbols side by side, and where each stands; an earlier one may hold more than these."""
+        small = math.prod(max_shape(_indexed_shape(symbols[0]))) <= _SMALL
+        for kind, register, number in self._banks if small else ():
+            if kind is probabilities and number.keys() >= set(symbols):
+                return register, number
+        function = _softmax if probabilities or self.mode != "log" else _log_softmax
+        if all(isinstance(symbol, Categorical) and symbol.input == "logits" for symbol in symbols):
+            reads = tuple(self._read(symbol) for symbol in symbols)
+            stack = self._emit_once(("stack", reads), lambda: ops.Stack(reads))
+            register = self._emit_once((function, reads), lambda: ops.Unary(function, stack))
+        else:
+            registers = tuple(self._base(symbol, probabilities).register for symbol in symbols)
+            register = self._emit_once(("stack", registers), lambda: ops.Stack(registers))
+        number = {symbol: position for position, symbol in enumerate(symbols)}
+        self._banks.append((probabilities, register, number))
+        return register, number
+
+    def _read(self, node: Any) -> int:
+        return self._emit_once(("read", node.name), lambda: ops.Read(node.name))
 
     def _base(self, node: Node, probabilities: bool) -> Value:
         if not isinstance(node, _SYMBOLS):
             return self.term([node], (), probabilities)
-        register = self._emit_once(("read", node.name), lambda: ops.Read(node.name))
+        register = self._read(node)
         if not isinstance(node, Categorical):
             return Value(register, (), len(node.sizes))
         if node.input == "logits":

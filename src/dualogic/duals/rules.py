@@ -49,8 +49,8 @@ class UpdateRule:
         """
         raise NotImplementedError
 
-    def lean(self, odds: Tensor, learned: Tensor | float) -> Tensor:
-        """The weight on the second of two operands, from the log-odds that it starts with and what was learned."""
+    def lean(self, odds: Tensor, learned: Tensor | None) -> Tensor:
+        """The weight on the second of two operands, from the log-odds that it starts with and what was learned (if anything)."""
         raise NotImplementedError
 
     def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
@@ -93,8 +93,8 @@ class SoftmaxStep(UpdateRule):
         logits = (weights + share / ((1.0 - share) * count)).log().masked_fill(~mask, 0.0)
         return torch.where(mask, logits - logits.sum(1, keepdim=True) / count, columns)
 
-    def lean(self, odds: Tensor, learned: Tensor | float) -> Tensor:
-        return torch.sigmoid(odds + learned)
+    def lean(self, odds: Tensor, learned: Tensor | None) -> Tensor:
+        return torch.sigmoid(odds if learned is None else odds + learned)
 
     def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
         moved = learned + (2.0 * weight * (1.0 - weight) * pull if self.shrinks else pull)
@@ -136,8 +136,9 @@ class ProjectedStep(UpdateRule):
         shared = (1.0 - share) * (self.weights(columns, mask) - equal)
         return shared if mask is None else torch.where(mask, shared, columns)
 
-    def lean(self, odds: Tensor, learned: Tensor | float) -> Tensor:
-        return (torch.sigmoid(odds) + learned).clamp(0.0, 1.0)
+    def lean(self, odds: Tensor, learned: Tensor | None) -> Tensor:
+        weight = torch.sigmoid(odds)
+        return weight if learned is None else (weight + learned).clamp(0.0, 1.0)
 
     def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
         moved = (weight + 0.5 * pull).clamp(0.0, 1.0) - torch.sigmoid(odds)

@@ -28,7 +28,7 @@ Apply = Callable[[Tensor, Tensor], Tensor]
 """Rows and moves to new rows, row by row."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Update:
     """New rows that are not written yet.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dualogic.duals.collective import Peers
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Parts:
     """A loss as a call finds it: its parts, the rules that are switched off, how it updates, and whether the values of an earlier
     call have been looked at.
@@ -48,7 +48,7 @@ class Parts:
         return self.training and torch.is_grad_enabled()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Call:
     """One call, after all checks that can be made before anything is computed.
 

@@ -23,7 +23,7 @@ from dualogic.methods.base import Program, State
 from dualogic.numerics import wide
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Outcome:
     """What a call comes to: losses and costs ``(batch, rules)``, rows to write, and what all samples share from now on."""
 
@@ -33,7 +33,7 @@ class Outcome:
     state: State | None = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Fetched:
     """What a step reads and its owner then overwrites: rows (``None`` for the optimal duals), where they are from, which entries
     of that index were in range (``None`` for all), and what all samples share.
@@ -109,7 +109,7 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
     if call.updating and rows is not None and program.width:
         with torch.no_grad():
             known = _scale_first(parts, call, beliefs, fetched, rows) if program.loss_first else state
-            update, finite, noted = _move(parts, call, beliefs, dataclasses.replace(fetched, state=known), rows)
+            update, finite, noted = _move(parts, call, beliefs, fetched, known, rows)
     moved = rows if update is None or program.loss_first else update.local
     losses, costs = _lose(program, call, rows if parts.manual else moved, state, values, beliefs)
     if selection is not None:
@@ -133,7 +133,8 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
         finite = selection.among(finite)
     limit = _limits(parts, seen.dtype, stored=True)[0]
     # Weights that have moved may be on a cost that they left out before.
-    if update is not None and call.at_once and parts.peers is None and not seen.sum().item() < limit:
+    moving = update is not None and not program.still
+    if moving and call.at_once and parts.peers is None and not seen.sum().item() < limit:
         _find_finite(parts, call, beliefs, seen, rows)
     if parts.peers is not None:
         seen, finite = parts.peers.gather(seen), None if finite is None else parts.peers.gather(finite)
@@ -158,12 +159,14 @@ def _scale_first(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: 
     return {**state, "delta": (after if selection is None else selection.gate(after, state))["delta"]}
 
 
-def _move(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> tuple[Update, Tensor | None, Tensor | None]:
+def _move(
+    parts: Parts, call: Call, values: Any, fetched: Fetched, state: State, rows: Tensor
+) -> tuple[Update, Tensor | None, Tensor | None]:
     """The rows after a step, which samples count: in range, with finite costs and moves (``None`` if all do), and what else
     they tell.
     """
     index, good, selection = fetched.index, fetched.good, call.selection
-    costs, moves, noted = parts.program.moves(rows, fetched.state, values)
+    costs, moves, noted = parts.program.moves(rows, state, values)
     if selection is not None:
         columns = selection.columns(parts.program.plan.positions(parts.program.owners(), moves.device))
         costs, moves = selection.only(costs), torch.where(wide(columns), moves, 0.0)
@@ -226,8 +229,8 @@ def _find_finite(
     parts: Parts, call: Call, values: Any, costs: Tensor, rows: Tensor | None, moves: Tensor | None = None
 ) -> Tensor | None:
     """Which samples have costs and moves within limits; at once, raises an error if some have not, and gives ``None``."""
-    costs = costs.detach()
     limit, most = _limits(parts, costs.dtype, call.updating)
+    costs = costs.detach()
     if call.at_once:
         # Costs are not negative: if their sum is small enough, so are they. Only a suspicious sum is looked at closely.
         fine = costs.sum().item() < limit or bool((costs < limit).all())

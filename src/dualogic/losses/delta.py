@@ -106,8 +106,8 @@ def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
     total, roots = mu.sum(0), mu.sqrt().sum(0)
     tiny = torch.finfo(mu.dtype).tiny
     typical = (total / roots.clamp_min(tiny)).square()
-    count = total / typical.clamp_min(tiny)
-    return torch.lerp(delta, typical, count / (count + RUNNING))
+    # As n / (n + 100), with both sides times the typical cost.
+    return torch.lerp(delta, typical, total / torch.add(total, typical, alpha=RUNNING).clamp_min_(tiny))
 
 
 DELTA_RULES: dict[str, Callable[..., Tensor]] = {

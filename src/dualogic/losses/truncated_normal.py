@@ -29,9 +29,8 @@ def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
         >>> truncated_normal_loss(torch.tensor([0.0, 1.0]), torch.tensor(1.0))
         tensor([-0.6931,  0.3272])
     """
-    transformed = torch._C._are_functorch_transforms_active()  # torch.func's, which do not know custom functions
-    if delta.requires_grad or not mu.requires_grad or transformed or torch.compiler.is_compiling():
-        return _loss(mu, delta)
+    if delta.requires_grad or not mu.requires_grad or numerics.is_transformed():
+        return _above_scale(mu / delta) + delta.log()
     result: Tensor = _LossWithSlope.apply(mu, delta)  # type: ignore[no-untyped-call]
     return result
 
@@ -44,15 +43,38 @@ def truncated_normal_slope(mu: Tensor, delta: Tensor) -> Tensor:
         >>> truncated_normal_slope(torch.tensor([0.0, 100.0]), torch.tensor(1.0))
         tensor([  0.7979, 100.0000])
     """
-    if fused.usable(mu) and not mu.requires_grad and not delta.requires_grad:
+    if mu.requires_grad or delta.requires_grad:
+        ratio = mu / delta
+        return (ratio + numerics.inverse_mills(ratio)) / delta
+    if fused.usable(mu):
         return fused.loss_and_slope(mu, delta)[1]
     ratio = mu / delta
-    return (ratio + numerics.inverse_mills(ratio)) / delta
+    return _slope(ratio, _above_scale(ratio), delta)
 
 
-def _loss(mu: Tensor, delta: Tensor) -> Tensor:
+def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """The loss and its slope in as few operations as there are; without a gradient.
+
+    Example:
+        >>> import torch
+        >>> loss_and_slope(torch.tensor([0.0, 1.0]), torch.tensor(1.0))
+        (tensor([-0.6931,  0.3272]), tensor([0.7979, 1.2876]))
+    """
+    if fused.usable(mu):
+        return fused.loss_and_slope(mu, delta)
     ratio = mu / delta
-    return delta.log() + 0.5 * ratio * ratio + numerics.log_normal_cdf(ratio)
+    above = _above_scale(ratio)
+    return above + delta.log(), _slope(ratio, above, delta)
+
+
+def _above_scale(ratio: Tensor) -> Tensor:
+    """The loss less the logarithm of its scale, ``x^2 / 2 + log Phi(x)``."""
+    return torch.addcmul(numerics.log_normal_cdf(ratio), ratio, ratio, value=0.5)
+
+
+def _slope(ratio: Tensor, above: Tensor, delta: Tensor) -> Tensor:
+    # phi(x) / Phi(x) is exp(-above) / sqrt(2 pi).
+    return torch.add(ratio, above.neg().exp_(), alpha=numerics.INVERSE_SQRT_TWO_PI).div_(delta)
 
 
 class _LossWithSlope(torch.autograd.Function):
@@ -60,15 +82,7 @@ class _LossWithSlope(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, mu: Tensor, delta: Tensor) -> Tensor:
-        if fused.usable(mu):
-            loss, slope = fused.loss_and_slope(mu, delta)
-        else:
-            ratio = mu / delta
-            tail = torch.erfc(ratio * numerics.SQRT_HALF).mul_(-0.5)
-            square = ratio * ratio
-            loss = torch.log1p(tail).add_(square, alpha=0.5).add_(delta.log())
-            density = square.mul_(-0.5).exp_().mul_(numerics.INVERSE_SQRT_TWO_PI)
-            slope = density.div_(tail.add_(1.0)).add_(ratio).div_(delta)
+        loss, slope = loss_and_slope(mu, delta)
         ctx.save_for_backward(mu, delta, slope)
         return loss
 

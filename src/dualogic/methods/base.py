@@ -34,6 +34,7 @@ class Program(abc.ABC):
         plan: the compiled rules.
         width: stored numbers per sample.
         loss_first: compute the loss with the old rows, then ``delta`` from their costs, and move the rows by the new ``delta``.
+        still: no move changes what anything costs.
         additive: ``apply_moves`` is a plain addition, which the fused kernels know.
         summed: the losses of rules are added up; otherwise they are averaged, so that many rules are no heavier than one.
         stored: what a row holds, in words; checkpoints of the same words can be read.
@@ -44,6 +45,7 @@ class Program(abc.ABC):
     plan: Plan
     width: int = 0
     loss_first: bool = False
+    still: bool = False
     additive: bool = False
     summed: bool = False
     stored: str = "nothing"

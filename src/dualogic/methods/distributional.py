@@ -162,14 +162,18 @@ class DistributionalProgram(Program):
             new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule, limit)
             return new
         if finite is None:
-            counted, count = costs, torch.full((), float(costs.shape[0]), dtype=costs.dtype, device=costs.device)
+            counted = costs
         else:
             # Costs under weights that have just moved: one that they left out before may be past the limit.
             finite = wide(finite) & (costs < limit).all(1, keepdim=True)
-            counted, count = costs.masked_fill(~finite, 0.0), finite.sum(0).to(costs.dtype)
+            counted = costs.masked_fill(~finite, 0.0)
         if rule == VIOLATIONS:
             new["delta"] = self._bounded(violations_delta(counted, old.to(costs.dtype)).to(old.dtype))
             return new
+        if finite is None:
+            count = torch.full((), float(costs.shape[0]), dtype=costs.dtype, device=costs.device)
+        else:
+            count = finite.sum(0).to(costs.dtype)
         spread = 0.0 if self.spreads is None else self.spreads.like(counted)
         bounded = self._bounded(DELTA_RULES[rule](counted, count.clamp_min(1.0), spread).to(old.dtype))
         new["delta"] = bounded if finite is None else torch.where(count > 0, bounded, old)

@@ -24,11 +24,12 @@ from dualogic.formula.node import walk
 from dualogic.kernels import fused
 from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
 from dualogic.methods.base import State, compile_costs
+from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
-from dualogic.methods.lean import advance_known, share_of, start_known
-from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_settled, steps
+from dualogic.methods.lean import advance_known, is_all_evidence, share_of, start_known
+from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
 from dualogic.normalize.unlabelled import check_unlabelled, describe_unlabelled, find_unlabelled
-from dualogic.numerics import wide
+from dualogic.numerics import is_transformed, wide
 
 FOUND = "found"
 SMALLEST = 1e-20
@@ -204,6 +205,9 @@ class DualProgram(DistributionalProgram):
         learning = [level for level in self.plan.levels if not level.uniform and (level.operation != ">>" or self.manner.lean)]
         self.still = not learning and not self.plan.masked
         self.settled = [] if self.manner.lean else [branch for tree, _ in self.plan.roots for branch in find_settled(tree)]
+        self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)] if self.nearest else []
+        self.closed = self.spreads is None and has_closed_form(self.plan)
+        self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
 
     def owners(self) -> tuple[int, ...]:
         found: list[int] = []
@@ -265,11 +269,13 @@ class DualProgram(DistributionalProgram):
     def _shares(self, state: State) -> dict[int, Tensor | float]:
         """How much of the antecedents is evidence, for each level of implications."""
         found: dict[int, Tensor | float] = {}
-        shares, start = share_of(state["known"]) if self.finding else None, 0
+        shares, start = None, 0
+        if self.finding and not is_all_evidence(state["known"]):
+            shares = share_of(state["known"])
         for level in self.leaning:
-            if level.share is not None:
-                found[level.number] = level.share
-            elif shares is not None:
+            if level.share is not None or shares is None:
+                found[level.number] = 1.0 if level.share is None else level.share
+            else:
                 found[level.number] = shares.narrow(0, start, len(level.paths))
                 start += len(level.paths)
         return found
@@ -284,26 +290,53 @@ class DualProgram(DistributionalProgram):
         return found
 
     def _mixture(
-        self, rows: Tensor, state: State, values: Any, remember: bool = False, believed: Mixture | None = None
+        self,
+        rows: Tensor,
+        state: State,
+        values: Any,
+        remember: bool = False,
+        believed: Mixture | None = None,
+        sloped: bool = False,
     ) -> Mixture:
-        rest = len(self.leaning) - (len(self.settled) if isinstance(values, Settled) else 0)
-        shares = self._shares(state) if rest else None
-        mixture = Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares, believed)
-        if mixture.joined is not None and isinstance(values, Settled):
+        settled = isinstance(values, Settled)
+        shares = values.shares if settled else self._shares(state)
+        nears = values.nears if settled else None
+        mixture = Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares, believed, nears, sloped)
+        if mixture.joined is not None and settled:
             for branch in self.settled:
-                stored = branch.level.columns(mixture.rows)  # type: ignore[arg-type]
-                mixture.joined[branch.level.number] = dataclasses.replace(values.seen[branch.level.number], stored=stored)
+                seen = values.seen[branch.level.number]
+                if not sloped:  # a step follows
+                    seen.stored = branch.level.columns(mixture.rows)  # type: ignore[arg-type]
+                mixture.joined[branch.level.number] = seen
         return mixture
 
     def settle(self, state: State, values: Any) -> Any:
-        if not self.settled:
+        if not (self.settled or self.fixed):
             return values
-        mixture = Mixture(self.rule, None, True, shares=self._shares(state))
-        levels = {
-            branch.level.number: mixture(branch.level, branch.operands(values, mixture), None, branch.level.sizes)
-            for branch in self.settled
-        }
-        return Settled(values, levels, mixture.joined)  # type: ignore[arg-type]
+        nears: dict[int, Tensor | None] = dict.fromkeys(self.fixed)
+        if not self.settled:
+            return Settled(values, {}, {}, nears, self._shares(state))
+        closed = self._in_closed_form(values)
+        shares = self._shares(state)
+        mixture = Mixture(self.rule, None, True, shares=shares, sloped=closed)
+        with torch.set_grad_enabled(not closed):
+            levels = {
+                branch.level.number: mixture(branch.level, branch.operands(values, mixture), None, branch.level.sizes)
+                for branch in self.settled
+            }
+        return Settled(values, levels, mixture.joined, nears, shares)  # type: ignore[arg-type]
+
+    def _in_closed_form(self, values: Any) -> bool:
+        return self.closed and torch.is_grad_enabled() and not (isinstance(values, Guided) or is_transformed())
+
+    def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
+        if rows is None or not self._in_closed_form(values):
+            return super().losses(rows, state, values)
+        # Copies of what is updated in place before the backward pass.
+        rows = rows.clone() if rows.shape[0] == 1 else rows
+        mixture = self._mixture(rows, state, values, remember=True, sloped=True)
+        delta = state["delta"].to(self._dtype(values), copy=True)
+        return closed_losses(self.plan, mixture, delta, values, self.taught)
 
     def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         if rows is None:
@@ -339,8 +372,13 @@ class DualProgram(DistributionalProgram):
         return self._clean(rows, values) + moves
 
     def _clean(self, rows: Tensor, values: Any) -> Tensor:
-        rows = rows.to(values[0].dtype) if rows.dtype != values[0].dtype and values[0].is_floating_point() else rows
+        dtype = self._dtype(values)
+        rows = rows if rows.dtype is dtype else rows.to(dtype)
         return torch.where(rows == -torch.inf, 0.0, rows) if self.plan.masked else rows
+
+    def _dtype(self, values: Any) -> torch.dtype:
+        dtype: torch.dtype = values[self.plan.leaves[0].operand[0]].dtype
+        return dtype
 
     def _step(self, state: State) -> Tensor | float:
         if not self.method.warmup:

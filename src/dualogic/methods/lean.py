@@ -11,9 +11,10 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from dualogic.compile.implication import deny, divide, divide_believed, join_odds, log_odds, possible_sides
+from dualogic.compile.implication import Beliefs, deny, divide, divide_believed, join_odds, possible_sides, rest
 from dualogic.compile.tree import Level
 from dualogic.duals.rules import UpdateRule
+from dualogic.numerics import is_transformed
 
 RATE = 0.005
 """Of a running mean: about the latest two hundred steps count."""
@@ -33,21 +34,23 @@ class Leaning:
 
     Attributes:
         values: the costs of antecedent and consequent, ``(batch, 2, ...)``.
-        both_odds: of the beliefs in them, likewise.
+        beliefs: in them.
+        both_odds: of these.
         odds: what beliefs say about the weight on the consequent.
         weight: on the consequent.
         stored: the columns, ``(batch, 2, ...)``; ``None`` until they are read.
-        beliefs: in antecedent and consequent.
         extent: as in :class:`~dualogic.methods.mixture.Joined`.
+        slopes: what the cost rises by with the two, ``(batch, 2, ...)``; ``None`` if autograd is to find them.
     """
 
     values: Tensor
+    beliefs: Beliefs
     both_odds: Tensor
     odds: Tensor
     weight: Tensor
     stored: Tensor | None
-    beliefs: tuple[Tensor, Tensor]
     extent: tuple[int, ...]
+    slopes: Tensor | None
 
     @property
     def result(self) -> Tensor:
@@ -71,6 +74,7 @@ def lean(
     extent: tuple[int, ...],
     remember: bool,
     believed: Leaning | None = None,
+    sloped: bool = False,
 ) -> tuple[Tensor, Leaning | None]:
     """The cost of implications, with a gradient divided by their weights, and what their step needs.
 
@@ -84,25 +88,30 @@ def lean(
         extent: of this batch.
         remember: whether a step follows.
         believed: what happened here with what is believed, which then says what the antecedent is and who gives way.
+        sloped: without a gradient, but with the slopes that make one.
     """
-    antecedent, consequent = values.unbind(1) if mask is None else possible_sides(values, mask)
+    sides = values if mask is None else possible_sides(values, mask)
     if believed is not None:
-        sides = believed.values[:, 0], believed.values[:, 1]
-        cost = divide_believed((antecedent, consequent), sides, believed.weight, share, level.logarithmic)
+        antecedent, consequent = sides.unbind(1)
+        known = believed.values[:, 0], believed.values[:, 1]
+        cost = divide_believed((antecedent, consequent), known, believed.weight, share, level.logarithmic)
         if mask is not None:
-            cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic, sides[0]))
+            cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic, known[0]))
         return cost, None
-    both = values.detach() if mask is None else torch.stack([antecedent.detach(), consequent.detach()], 1)
-    both_odds = log_odds(both, level.logarithmic)
+    both = sides.detach()
+    beliefs = Beliefs.of(both, level.logarithmic)
+    both_odds = beliefs.odds(both)
     odds = join_odds(both_odds[:, 0], both_odds[:, 1], share)
-    weight = rule.lean(odds, 0.0 if columns is None else columns[:, 1])
-    cost = divide(antecedent, consequent, weight, share, level.logarithmic)
-    if mask is not None:
-        cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
-    if not remember:
-        return cost, None
-    sure, known = torch.sigmoid(both_odds).unbind(1)
-    return cost, Leaning(both, both_odds, odds, weight, columns, (sure, known), extent)
+    weight = rule.lean(odds, None if columns is None else columns[:, 1])
+    slopes = None
+    if mask is None and (sloped or not (torch.is_grad_enabled() or is_transformed())):
+        cost, slopes = rest(both, beliefs, weight, share, sloped)
+    else:
+        antecedent, consequent = sides.unbind(1)
+        cost = divide(antecedent, consequent, weight, share, level.logarithmic)
+        if mask is not None:
+            cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
+    return cost, Leaning(both, beliefs, both_odds, odds, weight, columns, extent, slopes) if remember else None
 
 
 def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor | None, exists: Tensor | None, share: float) -> Tensor:
@@ -137,9 +146,10 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
     They are the belief that the antecedent is false, that times the firm belief in the consequent, and the same two where it is
     true.
     """
-    p, q = seen.beliefs
-    firm = (2.0 * q - 1.0).clamp_min(0.0)
-    known = torch.stack([1.0 - p, (1.0 - p) * firm, p, p * firm], 1)
+    doubt, missing = seen.beliefs.doubts.unbind(1)
+    firm = torch.add(missing, 0.5).clamp_min_(0.0).mul_(2.0)
+    sides = torch.stack([-doubt, doubt + 1.0], 1)
+    known = torch.stack([sides, sides * firm.unsqueeze(1)], 2).flatten(1, 2)
     if exists is not None:
         known = known * exists.unsqueeze(1)
     axes = tuple(range(2 + level.lanes, known.dim()))
@@ -165,13 +175,17 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int) -> Tensor:
         count: of samples in the batch.
     """
     means = torch.lerp(known[:4], noted.to(known.dtype), RATE)
-    without = means[1] / means[0].clamp_min(torch.finfo(means.dtype).tiny)
-    within = means[3] / means[2].clamp_min(torch.finfo(means.dtype).tiny)
-    seen = known[5] + count * (noted[0] + noted[2])
-    found = without / ((without + within).clamp_min(LEAST) + PRIOR / seen)
+    shares = means[1::2] / means[::2].clamp_min(torch.finfo(means.dtype).tiny)  # without the antecedent, and with it
+    seen = known[5] + count * noted[::2].sum(0)
+    found = shares[0] / (shares.sum(0).clamp_min_(LEAST) + PRIOR / seen)
     return torch.cat([means, torch.stack([torch.maximum(known[4], found), seen])])
 
 
 def share_of(known: Tensor) -> Tensor:
     """How much of each antecedent is evidence, ``(implications,)``: all of it until its consequent is seen to be known."""
-    return 1.0 - ((known[4] - CLOSED) / (OPEN - CLOSED)).clamp(0.0, 1.0)
+    return ((known[4] - OPEN) / (CLOSED - OPEN)).clamp_(0.0, 1.0)
+
+
+def is_all_evidence(known: Tensor) -> bool:
+    """Whether all of each antecedent is, as far as that can be read without waiting."""
+    return known.device.type == "cpu" and not is_transformed() and known[4].amax().item() <= CLOSED

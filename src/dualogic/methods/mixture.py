@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dualogic.compile.plan import Plan
-from dualogic.compile.tree import Branch, JunctionBranch, Level, QuantifierBranch
+from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
 from dualogic.duals.rules import UpdateRule
 from dualogic.methods.lean import Leaning, lean, lean_on, note
 
@@ -48,6 +48,9 @@ class Mixture:
         shares: how much of the antecedents is evidence, for each level of implications.
         believed: a mixture that has folded what is believed, and remembers it; it says which operand is nearest and what an
             implication's beliefs are. Without it the values themselves do.
+        nears: for each ``or`` whose operands no weight changes, its :func:`nearness`, or ``None`` until it is known; to be shared
+            by all that fold the same values.
+        sloped: the values have no gradient to record; keep the slopes of implications instead.
     """
 
     def __init__(
@@ -58,6 +61,8 @@ class Mixture:
         nearest: bool = False,
         shares: Mapping[int, Tensor | float] | None = None,
         believed: Mixture | None = None,
+        nears: dict[int, Tensor | None] | None = None,
+        sloped: bool = False,
     ) -> None:
         self.rule = rule
         self.rows = rows
@@ -65,6 +70,12 @@ class Mixture:
         self.nearest = nearest
         self.shares = shares or {}
         self.believed = {} if believed is None else believed.joined or {}
+        self.nears = nears or {}
+        self.sloped = sloped
+
+    def again(self) -> Mixture:
+        """The same weights, for values that have a gradient."""
+        return Mixture(self.rule, self.rows, nearest=self.nearest, shares=self.shares)
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None
@@ -85,9 +96,8 @@ class Mixture:
                 weights = weights / weights.sum(1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
         passed = weights
         if self.nearest and level.operation == "|" and not level.uniform:
-            believed = self.believed.get(level.number)
-            passed = weights * nearness((values if believed is None else believed.values).detach(), mask)
-            passed = passed / passed.sum(1, keepdim=True).clamp_min(torch.finfo(passed.dtype).tiny)
+            passed = weights * self._near(level, values, mask)
+            passed = passed / passed.sum(1, keepdim=True).clamp_min_(torch.finfo(passed.dtype).tiny)
         result = (passed * values).sum(1)
         if mask is not None and level.operation == "|":
             result = torch.where(mask.any(1), result, torch.inf)
@@ -95,6 +105,15 @@ class Mixture:
             stored = result if passed is weights else (weights * values).sum(1)
             self.joined[level.number] = Joined(values, weights, stored, columns, mask, extent, passed)
         return result
+
+    def _near(self, level: Level, values: Tensor, mask: Tensor | None) -> Tensor:
+        believed = self.believed.get(level.number)
+        near = self.nears.get(level.number)
+        if near is None:
+            near = nearness((values if believed is None else believed.values).detach(), mask)
+            if level.number in self.nears:
+                self.nears[level.number] = near
+        return near
 
     def _lean(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None if self.rows is None else level.columns(self.rows)
@@ -105,7 +124,9 @@ class Mixture:
             share = share.view(1, *values.shape[2 : 2 + level.lanes], *(1,) * (values.dim() - 2 - level.lanes))
         believed = self.believed.get(level.number)
         assert not isinstance(believed, Joined), "a level is one thing or the other"
-        result, seen = lean(level, values, mask, columns, share, self.rule, extent, self.joined is not None, believed)
+        result, seen = lean(
+            level, values, mask, columns, share, self.rule, extent, self.joined is not None, believed, self.sloped
+        )
         if seen is not None and self.joined is not None:
             self.joined[level.number] = seen
         return result
@@ -123,6 +144,16 @@ def find_settled(branch: Branch) -> Iterator[JunctionBranch]:
             yield from find_settled(group)
 
 
+def find_fixed(branch: Branch) -> Iterator[int]:
+    """The levels of ``or`` below a branch whose operands are atoms: no weight changes their values."""
+    below = branch.groups if isinstance(branch, JunctionBranch) else ()
+    below = (branch.operand,) if isinstance(branch, QuantifierBranch) else below
+    for group in below:
+        yield from find_fixed(group)
+    if below and all(isinstance(group, Leaf) for group in below) and branch.level.operation == "|":  # type: ignore[attr-defined]
+        yield branch.level.number  # type: ignore[attr-defined]
+
+
 def nearness(costs: Tensor, mask: Tensor | None) -> Tensor:
     """``(c_min / c)^4`` for the costs ``c`` of an ``or``, ``(batch, k, ...)``: 1 for the nearest operand, and 0 for all others if
     that one is met.
@@ -134,6 +165,9 @@ def nearness(costs: Tensor, mask: Tensor | None) -> Tensor:
                 [1.0000, 0.0000],
                 [1.0000, 1.0000]])
     """
+    if mask is None and costs.shape[1]:
+        above = costs + torch.finfo(costs.dtype).tiny  # so that 0 / 0 is 1
+        return (above.amin(1, keepdim=True) / above).square_().square_()
     if mask is not None:
         costs = costs.masked_fill(~mask, torch.inf)
     least = costs.amin(1, keepdim=True) if costs.shape[1] else costs
@@ -240,7 +274,10 @@ def _descend(
             return
         assert isinstance(seen, Joined)
         below = _pass_down(slope, seen, local)
-        below = below.expand(below.shape[0], *seen.values.shape[1:]).unflatten(1, seen.extent)
+        if below.shape[1] == 1:  # the same for all operands
+            below = below.view(below.shape[0], *(1,) * len(branch.dims), *below.shape[2:])
+        else:
+            below = below.expand(below.shape[0], *seen.values.shape[1:]).unflatten(1, seen.extent)
         front = tuple(range(1, 1 + len(branch.dims)))
         _descend(
             branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, moves, notes, manner
@@ -249,23 +286,21 @@ def _descend(
     start = 0
     for group, count in zip(branch.groups, branch.counts):
         if isinstance(group, (JunctionBranch, QuantifierBranch)):
-            below = _pass_down(slope, seen, local).narrow(1, start, count)
+            below = _pass_down(slope, seen, local)
+            below = below if below.shape[1] == 1 else below.narrow(1, start, count)
             result = mixture.joined[group.level.number].result  # type: ignore[index]
             _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes), local), mixture, moves, notes, manner)
         start += count
 
 
 def _pass_down(slope: Tensor, seen: Joined | Leaning, local: bool) -> Tensor:
-    """The slope at each operand ``(batch, k, ...)``; 0 at those that do not exist."""
+    """The slope at each operand ``(batch, k, ...)``, or ``(batch, 1, ...)`` if it is the same; 0 at those that do not exist."""
     slope = slope.unsqueeze(1)
     if isinstance(seen, Leaning):
-        shape = torch.broadcast_shapes(slope.shape, seen.values.shape)
-        return (slope if local else slope * torch.stack([1.0 - seen.weight, seen.weight], 1)).expand(shape)
+        return slope if local else slope * torch.stack([1.0 - seen.weight, seen.weight], 1)
     if not local:
         return slope * seen.passed
-    if seen.mask is not None:
-        return slope * seen.mask
-    return slope.expand(torch.broadcast_shapes(slope.shape, seen.weights.shape))
+    return slope if seen.mask is None else slope * seen.mask
 
 
 def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_empty: bool, manner: Manner) -> Tensor:

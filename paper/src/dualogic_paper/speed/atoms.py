@@ -2,8 +2,8 @@
 
 Up to 10^5 atoms the clauses are ``Or`` objects of their own; 10^6 are written with quantifiers, as nobody would make a third of a
 million Python objects for a batch of numbers. By hand there are two ways to lay out the weights within clauses: in the order of
-the inputs, ``(batch, clauses, 3)`` (``step.Hand``), or with the long axis last, ``(batch, 3, clauses)``, which spares a softmax
-over rows of 3. Both are measured, and the faster of the two counts.
+the inputs, ``(batch, clauses, 3)``, or with the long axis last, ``(batch, 3, clauses)``, which spares a softmax over rows of 3.
+Both are measured, and the faster of the two counts.
 """
 
 from __future__ import annotations
@@ -12,46 +12,18 @@ import time
 from typing import Any
 
 import torch
-from table import time_in_turn
 from torch import Tensor
 
 import dualogic as dl
+from dualogic_paper.speed.hand import Clauses, LongClauses
 from dualogic_paper.speed.report import SIZES, entry
-from dualogic_paper.speed.step import BATCH, FLOOR, STEP, Hand, loss_and_slope
+from dualogic_paper.speed.step import BATCH, time_in_turn
 
 SAMPLES, ATOMS = 256, 3
 REPEATS = {
     "cpu": {"1e3": 300, "1e4": 80, "1e5": 20, "1e6": 6},
     "cuda": {"1e3": 300, "1e4": 300, "1e5": 100, "1e6": 30},
 }
-
-
-class LongHand(Hand):
-    """As ``Hand``, on stacked costs ``(batch, atoms, clauses)``."""
-
-    def __call__(self, index: Tensor, costs: Tensor) -> Tensor:
-        """The loss of a batch; moves the duals and delta."""
-        rows = self.table[index]
-        with torch.no_grad():
-            outer, inner = self.split(rows)
-            clause = (inner * costs).sum(1)
-            mu = (outer * clause).sum(-1)
-            _, slope = loss_and_slope(mu, self.delta)
-            slope = STEP * slope[:, None]
-            move_outer = slope * (outer * (0.5 * self.clauses)).clamp_max(1) * (clause - mu[:, None])
-            move_inner = slope[:, None] * (inner * (0.5 * self.atoms)).clamp_max(1) * (clause[:, None] - costs)
-            rows = rows + torch.cat([move_outer, move_inner.flatten(1)], 1)
-            self.table[index] = rows
-            outer, inner = self.split(rows)
-        mu = (outer * (inner * costs).sum(1)).sum(-1)
-        loss, _ = loss_and_slope(mu, self.delta)
-        with torch.no_grad():
-            self.delta = mu.mean().sqrt().clamp_min(FLOOR)
-        return loss.mean()
-
-    def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights of the clauses, and within them."""
-        return rows[:, : self.clauses].softmax(-1), rows[:, self.clauses :].view(-1, self.atoms, self.clauses).softmax(1)
 
 
 def make_rule(bounds: Tensor, quantified: bool) -> dl.Formula:
@@ -73,7 +45,7 @@ def compare(size: str, device: str) -> dict[str, Any]:
     compiled = time.perf_counter() - start
     logic.to(device)
     bounds = bounds.to(device)
-    short, long = Hand(SAMPLES, count, ATOMS, device), LongHand(SAMPLES, count, ATOMS, device)
+    short, long = Clauses(SAMPLES, count, ATOMS, device), LongClauses(SAMPLES, count, ATOMS, device)
     batches = [torch.randperm(SAMPLES, generator=generator)[:BATCH].to(device) for _ in range(repeats)]
     values = torch.rand(BATCH, count, ATOMS, generator=generator).mul_(2).to(device)
 

@@ -60,11 +60,14 @@ def measure_table(device: str) -> dict[str, Any]:
 
 # Which figures a measurement gives, and on which devices it can be taken; the quick and most telling ones come first.
 MEASUREMENTS: dict[tuple[str, ...], tuple[tuple[str, ...], Measure]] = {
-    ("rule_eager",): (("cpu", "cuda"), late("rule", "eager")),
+    ("rule_eager",): (("cuda",), late("rule", "eager")),
     ("rule_fastest", "rule_gpu_time"): (("cuda",), late("rule", "fastest")),
     **{(f"network_{name}",): (("cuda",), late("networks", "compare", name, pass_device=False)) for name in report.NETWORKS},
-    ("ltn_implication",): (("cpu",), late("peers", "implication")),
-    ("ltn_cifar",): (("cpu",), late("peers", "cifar")),
+    ("train_cifar",): (("cpu",), late("training", "cifar")),
+    ("train_implication", "train_implication_hand", "eval_implication"): (("cpu",), late("training", "implication")),
+    ("train_shop",): (("cpu",), late("training", "many_rules")),
+    ("train_dl2",): (("cpu",), late("training", "dl2")),
+    ("eval_cifar",): (("cpu",), late("training", "cifar_evaluated")),
     ("compiled_steps",): (("cpu", "cuda"), late("rule", "thousand")),
     **{(f"atoms_{size}",): (("cpu", "cuda"), late("atoms", "compare", size)) for size in report.SIZES},
     ("table_bytes", "table_ratio"): (("cpu", "cuda"), measure_table),
@@ -154,7 +157,7 @@ def main() -> int:
         if options.device not in devices or (options.only and not set(names) & set(options.only)):
             continue
         for name, found in take(names, measure, options.device).items():
-            figures[name] = found
+            figures[name] = {**found, "date": machine["date"], "commit": machine["commit"]}
             shown = report.show_entry(report.FIGURES[name], found)
             bound = report.show_number(report.FIGURES[name].bound, report.FIGURES[name].unit)
             print(f"{report.FIGURES[name].what}: {shown} (bound {bound}) {json.dumps(found)}", flush=True)

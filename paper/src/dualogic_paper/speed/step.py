@@ -16,52 +16,12 @@ import time
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
 
 import dualogic as dl
 from dualogic.compile import compile_rules
+from dualogic_paper.speed.hand import Clauses, LongClauses
 
-STEP, FLOOR, BATCH = 0.7, 0.7, 128
-"""The defaults of ``dual``."""
-
-
-def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
-    """The truncated-normal loss and its slope, written out."""
-    ratio = mu / delta
-    cdf = 1 - 0.5 * torch.erfc(ratio * 0.5**0.5)
-    slope = (ratio + torch.exp(-0.5 * ratio * ratio) / (2 * torch.pi) ** 0.5 / cdf) / delta
-    return torch.log(delta) + 0.5 * ratio * ratio + torch.log(cdf), slope
-
-
-class Hand:
-    """``all`` over an ``or``, on stacked costs ``(batch, clauses, atoms)``, as a careful user would write it."""
-
-    def __init__(self, samples: int, clauses: int, atoms: int, device: str) -> None:
-        self.clauses, self.atoms = clauses, atoms
-        self.table = torch.zeros(samples, clauses * (1 + atoms), device=device)
-        self.delta = torch.ones((), device=device)
-
-    def __call__(self, index: Tensor, costs: Tensor) -> Tensor:
-        """The loss of a batch; moves the duals and delta."""
-        rows = self.table[index]
-        with torch.no_grad():
-            outer = rows[:, : self.clauses].softmax(-1)
-            inner = rows[:, self.clauses :].view(-1, self.clauses, self.atoms).softmax(-1)
-            clause = (inner * costs).sum(-1)
-            mu = (outer * clause).sum(-1)
-            _, slope = loss_and_slope(mu, self.delta)
-            slope = STEP * slope[:, None]
-            move_outer = slope * (outer * (0.5 * self.clauses)).clamp_max(1) * (clause - mu[:, None])
-            move_inner = slope[:, :, None] * (inner * (0.5 * self.atoms)).clamp_max(1) * (clause[:, :, None] - costs)
-            rows = rows + torch.cat([move_outer, move_inner.flatten(1)], 1)
-            self.table[index] = rows
-            outer = rows[:, : self.clauses].softmax(-1)
-            inner = rows[:, self.clauses :].view(-1, self.clauses, self.atoms).softmax(-1)
-        mu = (outer * (inner * costs).sum(-1)).sum(-1)
-        loss, _ = loss_and_slope(mu, self.delta)
-        with torch.no_grad():
-            self.delta = mu.mean().sqrt().clamp_min(FLOOR)
-        return loss.mean()
+BATCH = 128
 
 
 def time_in_turn(functions: Sequence[Callable[[int], None]], repeats: int) -> list[float]:
@@ -92,7 +52,7 @@ def cifar(device: str, repeats: int = 300, samples: int = 30_000) -> tuple[float
     p = dl.var("p", 100)
     mass = p @ dl.constant("membership", membership)
     logic = dl.LogicLoss(((mass == 0) | (mass == 1)).all(), num_samples=samples).to(device)
-    hand = Hand(samples, 20, 2, device)
+    hand = LongClauses(samples, 20, 2, device)
     batches = [torch.randperm(samples, generator=generator)[:BATCH].to(device) for _ in range(repeats)]
     logits = (3 * torch.randn(repeats, BATCH, 100, generator=generator)).to(device)
     membership = membership.to(device)
@@ -104,14 +64,14 @@ def cifar(device: str, repeats: int = 300, samples: int = 30_000) -> tuple[float
     def by_hand(number: int) -> None:
         leaf = logits[number].detach().requires_grad_()
         total = leaf.softmax(-1) @ membership
-        hand(batches[number], torch.stack([total.abs(), (total - 1).abs()], -1)).backward()
+        hand(batches[number], torch.stack([total.abs(), (total - 1).abs()], 1)).backward()
 
     times = median_times(ours, by_hand, repeats)
     every = torch.cat(batches).unique()
     weights = logic.weights(every)
     rows = hand.table[every]
     torch.testing.assert_close(weights["rule"], rows[:, :20].softmax(-1), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(weights["rule/0"], rows[:, 20:].view(-1, 20, 2).softmax(-1), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights["rule/0"], hand.inner(rows), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(logic.delta[0], hand.delta, rtol=1e-4, atol=1e-5)
     return times
 
@@ -126,7 +86,7 @@ def clauses(device: str, count: int = 10_000, repeats: int = 20, samples: int = 
     compile_rules([("rule", rule)], "log")
     compiled = time.perf_counter() - start
     logic = dl.LogicLoss(rule, num_samples=samples).to(device)
-    hand = Hand(samples, count, 3, device)
+    hand = Clauses(samples, count, 3, device)
     bounds = bounds.to(device)
     batches = [torch.randperm(samples, generator=generator)[:BATCH].to(device) for _ in range(repeats)]
     values = torch.rand(BATCH, 3 * count, generator=generator).to(device) * 2
