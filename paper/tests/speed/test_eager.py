@@ -1,7 +1,5 @@
 """The benchmark of an ordinary training loop, on tiny networks."""
 
-import json
-
 import pytest
 import torch
 from torch import nn
@@ -11,16 +9,12 @@ from dualogic_paper.speed import eager
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="its steps are on a CPU, where nothing is recorded")
-def test_every_step_is_timed_against_the_one_without_a_rule(tmp_path, monkeypatch, capsys):
+def test_every_step_is_timed_against_the_one_without_a_rule(monkeypatch):
     def make_tiny(classes):
         return nn.Sequential(nn.Conv2d(3, 4, 3, stride=4), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(256, classes))
 
     monkeypatch.setitem(NETWORKS, "vgg16", make_tiny)
-    file = tmp_path / "eager.json"
-    words = ["--networks", "vgg16", "--rounds", "2", "--block", "2", "--batch", "6", "--device", "cpu", "--out", str(file)]
-    assert eager.main(words) == 0
-    found = json.loads(file.read_text())["networks"]["vgg16"]
+    found = eager.measure("vgg16", "cpu", batch=6, rounds=2, block=2)
     assert set(found) == {"none", *(f"{form}, {how}" for form in ("published", "each") for how in ("recorded", "plain"))}
     assert found["none"]["ratio"] == 1
     assert all(timing["ratio"] > 0 and timing["steps"] == 4 for timing in found.values())
-    assert "each, recorded" in capsys.readouterr().out

@@ -1,25 +1,15 @@
 """What a rule costs in an ordinary training loop on a GPU: steps with it and without, eager and captured as a whole.
 
-    python -m dualogic_paper.speed.eager                                # three networks
-    python -m dualogic_paper.speed.eager --networks vgg16 --rounds 50   # one, more exactly
-
 A step is the forward pass over 128 labelled and 128 unlabelled images under bfloat16 autocast, channels last, cross entropy on
 the labelled ones, the backward pass and a step of SGD; ``none`` ends there, the others add a rule on the unlabelled outputs. All
 take turns in blocks of steps, the order turning round each time; the median block counts. ``recorded`` is an ordinary
 ``LogicLoss``, ``plain`` one with ``capture=False``; in ``whole`` the entire step is a CUDA graph, with the rule and without.
-Results are printed and written as JSON, with the machine.
 """
 
 from __future__ import annotations
 
-import argparse
-import gc
-import json
 import statistics
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -28,13 +18,11 @@ from torch.nn import functional
 
 import dualogic as dl
 from dualogic_paper.models import NETWORKS
-from dualogic_paper.speed.report import RESULTS
+from dualogic_paper.speed.report import entry, show_number
 from dualogic_paper.speed.rule import capture
-from dualogic_paper.speed.run import describe_machine
 from dualogic_paper.speed.turns import summarise, time_in_turn
 from dualogic_paper.tasks.cifar100 import NAMES, make_mass, write_rules
 
-MEASURED = ("vgg16", "resnet50", "densenet100")
 FORMS = ("published", "each")
 BATCH, SAMPLES, BATCHES = 128, 30_000, 16
 ROUNDS, BLOCK = 24, 4
@@ -90,64 +78,50 @@ def make_logic(form: str, device: str, captured: bool) -> dl.LogicLoss:
     return dl.LogicLoss(rules, SAMPLES, capture=captured).to(device)
 
 
-def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Milliseconds of a step of one network, and ratios to the step without a rule."""
-    loop = Loop(name, options.device, options.batch)
-    losses = {
-        f"{form}, {how}": make_logic(form, options.device, how == "recorded") for form in FORMS for how in ("recorded", "plain")
+def compare(name: str) -> dict[str, Any]:
+    """What the published rule costs in an eager loop, and where the whole step is captured; other forms stand in the details."""
+    torch.set_float32_matmul_precision("high")  # as the runner does
+    found = measure(name)
+    plain = {"how": f"{show_number(found['published, plain']['ratio'])} with `capture=False`"}
+    eager, whole = f"eager_{name}", f"network_{name}"
+    return {
+        eager: entry(eager, found["published, recorded"]["ratio"], {**plain, **found}),
+        whole: entry(whole, found["published, whole"]["ratio"], found),
     }
+
+
+def measure(name: str, device: str = "cuda", batch: int = BATCH, rounds: int = ROUNDS, block: int = BLOCK) -> dict[str, Any]:
+    """Milliseconds of a step of one network, and ratios to the step without a rule.
+
+    Args:
+        name: of the network.
+        device: where it trains; on a CPU nothing is captured.
+        batch: labelled images, and as many unlabelled ones.
+        rounds: blocks of steps of each kind.
+        block: steps in a block.
+    """
+    loop = Loop(name, device, batch)
+    losses = {f"{form}, {how}": make_logic(form, device, how == "recorded") for form in FORMS for how in ("recorded", "plain")}
     steps = {"none": loop.eager(None), **{key: loop.eager(logic) for key, logic in losses.items()}}
-    found = take_turns(steps, options, "none")
-    if options.device == "cuda":
+    found = take_turns(steps, "none", device, rounds, block)
+    if device == "cuda":
         captured = {"none, whole": loop.whole(None)}
         for form in FORMS:
-            losses[f"{form}, whole"] = logic = make_logic(form, options.device, False)
+            losses[f"{form}, whole"] = logic = make_logic(form, device, False)
             captured[f"{form}, whole"] = loop.whole(logic)
-        found |= take_turns(captured, options, "none, whole")
+        found |= take_turns(captured, "none, whole", device, rounds, block)
     for logic in losses.values():
         logic.check()
     return found
 
 
-def take_turns(steps: Mapping[str, Callable[[int], None]], options: argparse.Namespace, base: str) -> dict[str, Any]:
+def take_turns(steps: Mapping[str, Callable[[int], None]], base: str, device: str, rounds: int, block: int) -> dict[str, Any]:
     """Times of steps, and their ratios to one of them: medians over the ratios of blocks of one round."""
     for step in steps.values():
         for number in range(8):
             step(number)
-    blocks = time_in_turn(steps, options.rounds, options.block, options.device)
-    found = {key: summarise(values, options.block) for key, values in blocks.items()}
+    blocks = time_in_turn(steps, rounds, block, device)
+    found = {key: summarise(values, block) for key, values in blocks.items()}
     for key, values in blocks.items():
         found[key]["ratio"] = statistics.median(ours / plain for ours, plain in zip(values, blocks[base], strict=True))
     return found
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", nargs="+", choices=list(NETWORKS), default=list(MEASURED))
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of steps of each kind")
-    parser.add_argument("--block", type=int, default=BLOCK, help="steps in a block")
-    parser.add_argument("--batch", type=int, default=BATCH, help="labelled images, and as many unlabelled ones")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--out", type=Path, default=RESULTS / "eager.json")
-    options = parser.parse_args(words)
-    torch.set_float32_matmul_precision("high")  # as the runner does
-    machine = describe_machine(options.device, None, None)
-    machine["command"] = "python -m dualogic_paper.speed.eager"
-    content: dict[str, Any] = {"machine": machine, "batch": options.batch, "networks": {}}
-    for name in options.networks:
-        start = time.perf_counter()
-        found = measure(name, options)
-        content["networks"][name] = found
-        print(f"{name}: {time.perf_counter() - start:.0f} s")
-        for key, timing in found.items():
-            print(f"  {key:20s} {timing['ms']:8.3f} ms {timing['ratio']:7.3f}", flush=True)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(content, indent=1) + "\n")
-        gc.collect()
-        if options.device == "cuda":
-            torch.cuda.empty_cache()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

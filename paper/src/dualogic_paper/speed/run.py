@@ -62,7 +62,10 @@ def measure_table(device: str) -> dict[str, Any]:
 MEASUREMENTS: dict[tuple[str, ...], tuple[tuple[str, ...], Measure]] = {
     ("rule_eager",): (("cuda",), late("rule", "eager")),
     ("rule_fastest", "rule_gpu_time"): (("cuda",), late("rule", "fastest")),
-    **{(f"network_{name}",): (("cuda",), late("networks", "compare", name, pass_device=False)) for name in report.NETWORKS},
+    **{
+        (f"eager_{name}", f"network_{name}"): (("cuda",), late("eager", "compare", name, pass_device=False))
+        for name in report.NETWORKS
+    },
     ("train_cifar",): (("cpu",), late("training", "cifar")),
     ("train_implication", "train_implication_hand", "eval_implication"): (("cpu",), late("training", "implication")),
     ("train_shop",): (("cpu",), late("training", "many_rules")),

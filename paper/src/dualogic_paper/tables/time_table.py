@@ -75,8 +75,7 @@ def _make_notes(results: Results, parts: Sequence[str]) -> tuple[str, ...]:
     ]
     if any(variant.name == EAGER for variant in variants):
         notes.append(
-            "eager: without a CUDA graph, as the paper's, forward and backward passes without the optimizer's step; the rule's "
-            "kernels are launched one by one, which is what they cost."
+            "eager: an ordinary training loop, as the paper's, in which the library records the rule alone as a CUDA graph."
         )
     notes += [
         f"{names[part]}, {variant.name}: {variant.bounds[part]}."

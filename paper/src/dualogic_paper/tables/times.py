@@ -13,7 +13,9 @@ from dualogic.errors import DataError
 from dualogic_paper.arms import NO_RULE
 
 FOLDER = "benchmarks"
-EAGER, EAGER_STEPS = "eager", 200
+EAGER = "eager"
+EAGER_ROWS = {NO_RULE: "none", "dual": "published, recorded"}
+"""What ``speed/eager.py`` calls the steps of two methods."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,16 +92,20 @@ def read_times(folder: Path, task: str) -> Times | None:
 
 def _read_eager(content: Mapping[str, Any], steps: int) -> Variant | None:
     """Steps without a CUDA graph, from what ``speed/run.py`` writes; ``None`` if the file has none."""
-    timings = {}
-    for name, figure in content.get("figures", {}).items():
-        found = figure.get("detail", {}).get(EAGER, {}) if name.startswith("network_") else {}
-        if "ms" in found:
-            pair = ((NO_RULE, "ms without rule"), ("dual", "ms"))
-            timings[name.removeprefix("network_")] = {method: Timing(float(found[key]), EAGER_STEPS) for method, key in pair}
-    if not timings:
+    found = {
+        name: figure for name, figure in content.get("figures", {}).items() if name.startswith("eager_") and "detail" in figure
+    }
+    if not found:
         return None
-    machine = content["machine"]
-    return Variant(EAGER, str(machine["name"]), str(machine["commit"]), steps, timings, {})
+    timings = {
+        name.removeprefix("eager_"): {
+            method: Timing(float(figure["detail"][row]["ms"]), int(figure["detail"][row]["steps"]))
+            for method, row in EAGER_ROWS.items()
+        }
+        for name, figure in found.items()
+    }
+    commits = ", ".join(dict.fromkeys(str(figure["commit"]) for figure in found.values()))
+    return Variant(EAGER, str(content["machine"]["name"]), commits, steps, timings, {})
 
 
 def _read_variant(name: str, values: Mapping[str, Any]) -> Variant:
