@@ -39,7 +39,7 @@ class Teacher(nn.Module):
     def __init__(self, network: nn.Module, fabric: Any) -> None:
         super().__init__()
         self.copy = fabric.setup_module(copy.deepcopy(network).requires_grad_(False)).train()
-        self._pairs = [list(module.parameters()) for module in (self.copy, network)]
+        self._mine, self._theirs = list(self.copy.parameters()), list(network.parameters())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """What the copy says, without a gradient."""
@@ -50,4 +50,4 @@ class Teacher(nn.Module):
     def follow(self) -> None:
         """Move towards the network."""
         with torch.no_grad():
-            torch._foreach_lerp_(*self._pairs, 1 - DECAY)
+            torch._foreach_lerp_(self._mine, self._theirs, 1 - DECAY)

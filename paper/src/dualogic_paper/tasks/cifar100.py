@@ -113,6 +113,7 @@ class CIFAR100Problem(Problem):
     """See :class:`CIFAR100`; images are kept as bytes ``(n, 32, 32, 3)``, those to train on with a mirrored margin."""
 
     beliefs = "p"
+    groups: Tensor
 
     def __init__(self, task: CIFAR100, seed: int, folder: Path | None, device: torch.device) -> None:
         from dualogic_paper.data import load
