@@ -39,7 +39,8 @@ class Teacher(nn.Module):
     def __init__(self, network: nn.Module, fabric: Any) -> None:
         super().__init__()
         self.copy = fabric.setup_module(copy.deepcopy(network).requires_grad_(False)).train()
-        self._mine, self._theirs = list(self.copy.parameters()), list(network.parameters())
+        self._mine: list[Tensor] = list(self.copy.parameters())
+        self._theirs: list[Tensor] = list(network.parameters())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """What the copy says, without a gradient."""
