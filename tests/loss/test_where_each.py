@@ -106,6 +106,7 @@ def test_a_rule_that_is_not_about_a_sample_hardly_dilutes_the_others(seed):
     generator = torch.Generator().manual_seed(seed)
     tensors, where = draw(seed, 6), {name: torch.rand(6, generator=generator) < 0.1 for name in rules if name != "low"}
     logic, plain = (dl.LogicLoss(rules, method=dl.methods.Dual(rules=way), reduction="none") for way in ("violated", "mean"))
+    del tensors["f"]
     poisoned = {**tensors, "z": tensors["z"].masked_fill(~where["ragged"].unsqueeze(1), torch.nan)}
     losses, mean = (each(where=where, **poisoned) for each in (logic, plain))
     assert torch.isfinite(losses).all()

@@ -14,9 +14,9 @@ def emphasise(costs: Tensor, delta: Tensor, floor: float) -> Tensor:
 
     In a mean over rules, those that a sample meets dilute those that it violates: one of fifty pulls fiftyfold less than alone.
     With these factors it pulls fourfold less. ``n = sum(sqrt(c))^2 / sum(c)`` counts rules by their costs ``c``: rules of the
-    same cost count 1 each, and a rule that costs nothing counts 0. So all rules together never pull harder than one, copies of a
-    rule pull as one does, and up to four rules are plainly averaged. A rule whose violations stay dear, because labels or other
-    rules say otherwise, has a ``delta`` above its floor, and is raised that much less.
+    same cost count 1 each, and a rule that costs nothing counts 0. So all rules together never count more than the dearest of
+    them alone, copies of a rule count as one does, and up to four rules are plainly averaged. A rule whose violations stay dear,
+    because labels or other rules say otherwise, has a ``delta`` above its floor, and is raised that much less.
 
     Args:
         costs: at least 0, ``(batch, rules)``.
