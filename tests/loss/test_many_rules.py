@@ -1,5 +1,6 @@
 """Many rules are not a heavier weight, and how they are written down does not matter."""
 
+import dataclasses
 import itertools
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import dualogic as dl
 import strategies
+from dualogic.losses.emphasis import emphasise
 
 f, g = dl.categorical("f", 4, input="logits"), dl.categorical("g", 4, input="logits")
 a, b, c = dl.boolean("a"), dl.boolean("b"), dl.boolean("c")
@@ -78,8 +80,9 @@ def assert_same(one, two, scale=1.0):
 @pytest.mark.parametrize("method", ["found", "both ways", "exponentiated"])
 def test_a_tautology_takes_its_share_and_nothing_else(method, tautology):
     count = len(RULES)
-    _, before, alone = train(RULES, METHODS[method])
-    _, after, joined = train({**RULES, "true": TAUTOLOGIES[tautology]}, METHODS[method])
+    options = dataclasses.replace(METHODS[method], rules="mean")
+    _, before, alone = train(RULES, options)
+    _, after, joined = train({**RULES, "true": TAUTOLOGIES[tautology]}, options)
     assert_same(before, after, count / (count + 1))
     torch.testing.assert_close(joined.delta[:count], alone.delta)
     assert joined.delta[count] == joined.delta.min()
@@ -153,12 +156,33 @@ def test_regrouping_a_chain_changes_nothing(method):
 
 
 def test_weights_set_shares_of_the_mean():
-    _, one, _ = train({"classes": RULES["classes"]}, "dual", steps=1)
-    _, both, _ = train({"classes": RULES["classes"], "fact": RULES["fact"]}, "dual", steps=1, weight={"classes": 3.0})
+    averaged = dl.methods.Dual(rules="mean")
+    _, one, _ = train({"classes": RULES["classes"]}, averaged, steps=1)
+    _, both, _ = train({"classes": RULES["classes"], "fact": RULES["fact"]}, averaged, steps=1, weight={"classes": 3.0})
     torch.testing.assert_close(both["f"], 1.5 * one["f"])
     _, summed, _ = train(RULES, dl.methods.Dual(rules="sum"), steps=1)
-    _, mean, _ = train(RULES, "dual", steps=1)
+    _, mean, _ = train(RULES, averaged, steps=1)
     assert_same(mean, summed, len(RULES))
+
+
+@settings(max_examples=40)
+@given(
+    met=st.integers(0, 60), cost=st.floats(0.01, 50.0), floor=st.floats(0.1, 2.0), method=st.sampled_from(["violated", "mean"])
+)
+def test_a_rule_among_many_that_are_met_pulls_at_least_a_quarter_as_hard_as_alone(met, cost, floor, method):
+    """Less if its violations stay dear, but no less than in a mean."""
+    low, high = v[0] <= 0, v[1] <= 0
+    rules = {"violated": low, **{f"met {number}": high for number in range(met)}}
+    tensors = {"v": torch.tensor([[cost, -1.0, 0.0]], dtype=torch.float64, requires_grad=True)}
+    options = dl.methods.Dual(rules=method, floor=floor, ceiling=4.0)
+    alone, among = (dl.LogicLoss(chosen, method=options, dtype=torch.float64) for chosen in ({"violated": low}, rules))
+    for _ in range(3):
+        (one,) = torch.autograd.grad(alone(**tensors), tensors["v"])
+        delta = among.delta[0].item()
+        (many,) = torch.autograd.grad(among(**tensors), tensors["v"])
+        count = met + 1
+        share = 1 / count if method == "mean" else max(0.25 * floor / delta, 1 / count)
+        torch.testing.assert_close(many, one * share)
 
 
 @settings(max_examples=30)
@@ -182,3 +206,25 @@ def test_random_rules_in_any_order(rules, data):
         found.append((losses[-1], *torch.autograd.grad(losses[-1], live, allow_unused=True, materialize_grads=True)))
     for one, two in zip(*found):
         torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-10)
+
+
+costs_of_rules = st.lists(st.sampled_from([0.0, 0.0, 1e-4, 0.1, 0.7, 3.0, 40.0]), min_size=1, max_size=12)
+
+
+@given(costs=costs_of_rules, tautologies=st.integers(0, 40), copies=st.integers(1, 5), data=st.data())
+def test_what_rests_dilutes_fourfold_at_most(costs, tautologies, copies, data):
+    """Whatever the order; and copies of all rules, or more that are met, change no gradient once that is reached."""
+    deltas = data.draw(st.lists(st.floats(0.5, 9.0), min_size=len(costs), max_size=len(costs)))
+    order = data.draw(st.permutations(range(len(costs))))
+    row, delta = torch.tensor([costs], dtype=torch.float64), torch.tensor(deltas, dtype=torch.float64)
+    factors = emphasise(row, delta, floor=0.5)
+    torch.testing.assert_close(emphasise(row[:, order], delta[order], 0.5), factors[:, order])
+    torch.testing.assert_close(emphasise(row.repeat(1, copies), delta.repeat(copies), 0.5), factors.repeat(1, copies))
+    share = factors / len(costs)  # of what each would pull alone
+    assert (share * row).sum() <= row.max() + 1e-9, "together no more than the dearest alone"
+    more = torch.cat([row, torch.zeros(1, tautologies, dtype=torch.float64)], 1)
+    scales = torch.cat([delta, torch.ones(tautologies, dtype=torch.float64)])
+    after = emphasise(more, scales, 0.5)[:, : len(costs)] / more.shape[1]
+    assert (after <= share + 1e-9).all()
+    torch.testing.assert_close(torch.where(factors > 1, after, share), share)
+    assert any(costs) or (factors == 1).all()

@@ -20,9 +20,9 @@ RULES = {
     "ragged": ((z <= 0.5) | (z >= 0.9)).all(where=valid),
 }
 METHODS = {
-    "dual": dl.methods.Dual(imply_step=0.1),
-    "exponentiated": dl.methods.Dual(rule="exponentiated", share=0.1, delta="mean", floor=0.01),
-    "or": dl.methods.Dual(implication="or", delta="exact", floor=0.01),
+    "dual": dl.methods.Dual(imply_step=0.1, rules="mean"),
+    "exponentiated": dl.methods.Dual(rule="exponentiated", share=0.1, delta="mean", floor=0.01, rules="mean"),
+    "or": dl.methods.Dual(implication="or", delta="exact", floor=0.01, rules="mean"),
     "paper": dl.methods.Dual.paper(rules="mean"),
     "hard": dl.methods.Hard(floor=0.01),
     "pd2": dl.methods.PD2(rate=1.0, decay=0.0, growth=0, momentum=0.5),
@@ -96,6 +96,22 @@ def test_a_rule_without_a_sample_rests():
     assert (weights["a"] != 0.5).any()
     assert logic.delta[1] == 1
     assert logic.delta[0] > 1
+
+
+@hypothesis.settings(max_examples=20)
+@hypothesis.given(seed=st.integers(0, 10_000))
+def test_a_rule_that_is_not_about_a_sample_hardly_dilutes_the_others(seed):
+    """It counts as one that the sample meets, whatever it would cost, and NaN does not spread."""
+    rules = {"low": (x <= 0) | (y <= 0), **{f"high {number}": x >= 1 for number in range(6)}, "ragged": RULES["ragged"]}
+    generator = torch.Generator().manual_seed(seed)
+    tensors, where = draw(seed, 6), {name: torch.rand(6, generator=generator) < 0.1 for name in rules if name != "low"}
+    logic, plain = (dl.LogicLoss(rules, method=dl.methods.Dual(rules=way), reduction="none") for way in ("violated", "mean"))
+    del tensors["f"]
+    poisoned = {**tensors, "z": tensors["z"].masked_fill(~where["ragged"].unsqueeze(1), torch.nan)}
+    losses, mean = (each(where=where, **poisoned) for each in (logic, plain))
+    assert torch.isfinite(losses).all()
+    others = torch.stack(list(where.values())).any(0)
+    torch.testing.assert_close(losses[~others], mean[~others] * 2)  # a quarter in the place of an eighth
 
 
 def test_what_cannot_be_meant_is_refused():

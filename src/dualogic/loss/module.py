@@ -34,7 +34,7 @@ class LogicLoss(KeptModule):
 
     Args:
         rules: a formula, or a mapping of names to formulas; their losses are averaged, so that a hundred rules pull no harder
-            against the task's loss than one.
+            against the task's loss than one; ``dual`` raises those of samples that violate few of many.
         num_samples: the number of training samples, each with dual variables of its own; ``forward`` then needs their
             indices. ``None`` keeps one row for all.
         method: a name or an object from ``dl.methods``.
@@ -151,8 +151,10 @@ class LogicLoss(KeptModule):
             run.pending = (None, self._state)  # an empty batch has an empty update
         run.last = {"cost": outcome.costs.detach(), "loss": outcome.losses.detach()}
         run.selected = None if call.selection is None else call.selection.among(None)
-        losses = outcome.losses * self._factors.to(outcome.losses.dtype) if self._weighted else outcome.losses
-        return reduce(losses, call, self.reduction)
+        factors = self._factors.to(outcome.losses.dtype) if self._weighted else None
+        if outcome.emphasis is not None:
+            factors = outcome.emphasis if factors is None else factors * outcome.emphasis
+        return reduce(outcome.losses if factors is None else outcome.losses * factors, call, self.reduction)
 
     def step(self) -> None:
         """With ``update="manual"``: apply the update that belongs to the latest training call of ``forward``.

@@ -25,12 +25,15 @@ from dualogic.numerics import wide
 
 @dataclasses.dataclass
 class Outcome:
-    """What a call comes to: losses and costs ``(batch, rules)``, rows to write, and what all samples share from now on."""
+    """What a call comes to: losses and costs ``(batch, rules)``, rows to write, what all samples share from now on, and how much
+    heavier than in a plain mean each loss is (``None`` for no heavier).
+    """
 
     losses: Tensor
     costs: Tensor
     update: Update | None = None
     state: State | None = None
+    emphasis: Tensor | None = None
 
 
 @dataclasses.dataclass
@@ -114,11 +117,12 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
     losses, costs = _lose(program, call, rows if parts.manual else moved, state, values, beliefs)
     if selection is not None:
         losses, costs = selection.only(losses), selection.only(costs)
+    emphasis = program.emphasis(state, costs.detach())
     if update is None or call.believed is not None:
         taught = _find_finite(parts, call, values, costs, rows)
         finite = taught if update is None else finite
     if not call.updating:
-        return Outcome(losses, costs)
+        return Outcome(losses, costs, emphasis=emphasis)
     seen = costs.detach()
     apart = call.believed is not None and beliefs is not None
     if apart or (update is not None and parts.manual and not program.loss_first):
@@ -142,7 +146,7 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
         if finite is None and update is not None:
             finite = (seen < limit).all(1)
     after = program.advance(state, seen, finite, noted)
-    return Outcome(losses, costs, update, after if selection is None else selection.gate(after, state))
+    return Outcome(losses, costs, update, after if selection is None else selection.gate(after, state), emphasis)
 
 
 def _scale_first(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> State:

@@ -89,6 +89,12 @@ class Program(abc.ABC):
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``; ``rows=None`` stands for the optimal duals."""
 
+    def emphasis(self, state: State, costs: Tensor) -> Tensor | None:
+        """How much heavier than in a mean over rules each loss is, ``(batch, rules)``, by costs without a gradient, which are 0
+        where a rule is not about a sample; ``None`` for no heavier.
+        """
+        return None
+
     def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
         """The shared state after a step with these costs; ``finite`` says which samples count, ``(batch,)``, or which of them for
         each rule, ``(batch, rules)``; ``noted`` comes from :meth:`moves`.

@@ -23,6 +23,7 @@ from dualogic.formula.inspect import collect_symbols
 from dualogic.formula.node import walk
 from dualogic.kernels import fused
 from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
+from dualogic.losses.emphasis import LEAST, emphasise
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
@@ -54,7 +55,7 @@ class Dual(DistributionalMethod):
     - small local softmax steps, and none for implications, whose weight follows the beliefs;
     - a scale ``delta`` that follows the typical cost of a violation, with a floor of 1: below it a rule that is nearly met
       outweighs the labels;
-    - rules that are averaged.
+    - rules that are averaged, where those that a sample meets dilute those that it violates fourfold at most.
 
     :meth:`paper` is the algorithm as the paper prints it.
 
@@ -75,7 +76,8 @@ class Dual(DistributionalMethod):
             the batch size.
         and_step: the same for ``and``; ``None`` for the same as ``step``.
         imply_step: the same for implications, likewise; 0 leaves the weight to beliefs alone.
-        rules: ``"mean"`` or ``"sum"`` of the rules' losses.
+        rules: ``"mean"`` or ``"sum"`` of the rules' losses, or ``"violated"``: a mean that is heavier where few of many rules are
+            violated; see :func:`~dualogic.losses.emphasis.emphasise`.
         rule: ``"softmax"``, ``"exponentiated"`` or ``"projected"``; see :mod:`dualogic.duals.rules`.
         local: a connective's weights move as if it were the whole rule and had two operands: by the loss's slope at the whole
             rule, whatever weights stand above it, and in a softmax step by ``min(w k / 2, 1)`` where the gradient has the weight
@@ -113,7 +115,7 @@ class Dual(DistributionalMethod):
     step: float = 0.07
     and_step: float | None = None
     imply_step: float | None = 0.0
-    rules: str = "mean"
+    rules: str = "violated"
     rule: str = "softmax"
     local: bool = True
     share: float = 0.0
@@ -126,7 +128,7 @@ class Dual(DistributionalMethod):
         check_choice("rule", self.rule, UPDATE_RULES)
         check_choice("implication", self.implication, ("rests", "or"))
         check_choice("first", self.first, ("nearest", "equal"))
-        check_choice("rules", self.rules, ("mean", "sum"))
+        check_choice("rules", self.rules, ("violated", "mean", "sum"))
         for name in ("and_step", "imply_step"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
@@ -249,6 +251,11 @@ class DualProgram(DistributionalProgram):
         if self.finding:
             state["known"] = start_known(self.finding, dtype)
         return state
+
+    def emphasis(self, state: State, costs: Tensor) -> Tensor | None:
+        if self.method.rules != "violated" or costs.shape[1] * LEAST <= 1:
+            return None
+        return emphasise(costs, state["delta"].to(costs.dtype), self.method.floor)
 
     def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
         new = super().advance(state, costs, finite)
