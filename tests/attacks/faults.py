@@ -7,11 +7,12 @@ DIGITS = "paper/tests/tasks/test_digits.py"
 TRAIN = "paper/tests/runner/test_train.py"
 DAMAGE = "paper/tests/runner/test_damage.py"
 WORDS = "tests/cli/test_hostile_words.py"
+CACHES = "paper/tests/commands/test_hostile_words.py"
 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A fault: a text that stands once in a file of ``src/dualogic``, what takes its place, and which tests find it."""
+    """A fault: a text that stands once in a file of the project, what takes its place, and which tests find it."""
 
     name: str
     file: str
@@ -255,7 +256,7 @@ MUTANTS = (
         "paper/src/dualogic_paper/data/cache.py",
         "if min(shape, default=0) < 0 or claimed > most:",
         "if False:",
-        f"{WORDS} -k claim",
+        f"{CACHES} -k claim",
     ),
     Mutant(
         "a device is read",
