@@ -111,8 +111,8 @@ MUTANTS = (
     Mutant(
         "the sign of log delta of the appendix",
         "src/dualogic/losses/truncated_normal.py",
-        "return delta.log() + 0.5 * ratio * ratio",
-        "return -delta.log() + 0.5 * ratio * ratio",
+        "return above + delta.log(), _slope",
+        "return above - delta.log(), _slope",
         "tests/losses",
     ),
     Mutant(
@@ -139,8 +139,8 @@ MUTANTS = (
     Mutant(
         "padding is passed on",
         "src/dualogic/methods/mixture.py",
-        "return slope * seen.mask\n",
-        "return slope.expand(torch.broadcast_shapes(slope.shape, seen.mask.shape))\n",
+        "return slope if seen.mask is None else slope * seen.mask\n",
+        "return slope if seen.mask is None else slope.expand(torch.broadcast_shapes(slope.shape, seen.mask.shape))\n",
         "tests/loss tests/duals tests/methods",
     ),
     Mutant(
