@@ -7,11 +7,12 @@ DIGITS = "paper/tests/tasks/test_digits.py"
 TRAIN = "paper/tests/runner/test_train.py"
 DAMAGE = "paper/tests/runner/test_damage.py"
 WORDS = "tests/cli/test_hostile_words.py"
+CACHES = "paper/tests/commands/test_hostile_words.py"
 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A fault: a text that stands once in a file of ``src/dualogic``, what takes its place, and which tests find it."""
+    """A fault: a text that stands once in a file of the project, what takes its place, and which tests find it."""
 
     name: str
     file: str
@@ -110,8 +111,8 @@ MUTANTS = (
     Mutant(
         "the sign of log delta of the appendix",
         "src/dualogic/losses/truncated_normal.py",
-        "return delta.log() + 0.5 * ratio * ratio",
-        "return -delta.log() + 0.5 * ratio * ratio",
+        "return above + delta.log(), _slope",
+        "return above - delta.log(), _slope",
         "tests/losses",
     ),
     Mutant(
@@ -138,8 +139,8 @@ MUTANTS = (
     Mutant(
         "padding is passed on",
         "src/dualogic/methods/mixture.py",
-        "return slope * seen.mask\n",
-        "return slope.expand(torch.broadcast_shapes(slope.shape, seen.mask.shape))\n",
+        "return slope if seen.mask is None else slope * seen.mask\n",
+        "return slope if seen.mask is None else slope.expand(torch.broadcast_shapes(slope.shape, seen.mask.shape))\n",
         "tests/loss tests/duals tests/methods",
     ),
     Mutant(
@@ -255,7 +256,7 @@ MUTANTS = (
         "paper/src/dualogic_paper/data/cache.py",
         "if min(shape, default=0) < 0 or claimed > most:",
         "if False:",
-        f"{WORDS} -k claim",
+        f"{CACHES} -k claim",
     ),
     Mutant(
         "a device is read",

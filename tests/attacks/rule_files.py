@@ -110,6 +110,8 @@ def fixed():
         "lets that double a term": lets("var x\nlet t0 = x", "t{0} + t{0}", 200, "t200 <= 1"),
         "lets that multiply a term": lets("var x\nlet t0 = x", "t{0} * t{0}", 60, "t60 <= 1"),
         "lets that double for long": lets("var x\nlet t0 = x", "0.5 * (t{0} + t{0})", 2_000, "t2000 <= 1"),
+        "lets that double a conjunction": lets("bool a\nlet t0 = a", "t{0} & t{0}", 200, "t200"),
+        "lets that almost double too often": lets("bool a\nlet t0 = a", "t{0} | t{0}", 17, "t17"),
         "lets that double a formula": lets("bool a, b\nlet t0 = a", "(t{0} & a) | (t{0} & b)", 30, "t30"),
         "lets that nest a formula": lets("bool a, b\nlet t0 = a", "(t{0} & a) | b", 200, "t200"),
         "lets of equivalences": lets("bool a, b\nlet t0 = a", "t{0} iff (t{0} >> b)", 40, "t40"),

@@ -1,6 +1,7 @@
 """Rules that are small as written and huge as a tree: refused before anything is built, printed and saved in linear time."""
 
 import functools
+import operator
 import pickle
 import time
 
@@ -197,6 +198,25 @@ def test_a_file_of_two_hundred_lets(tmp_path):
     file.write_text(f"bool a, b\nlet f0 = a\n{doubled}rule wide: f20\n")
     with pytest.raises(dl.errors.SizeError, match=r"rule 'wide' .* written out [\d,]+ places"):
         dl.LogicLoss(dl.load_rules(file))
+
+
+@pytest.mark.parametrize("join", [operator.and_, operator.or_, dl.And, dl.Or])
+def test_chains_that_double_are_refused_before_they_are_built(join):
+    formula = dl.boolean("a")
+    for _ in range(17):
+        formula = join(formula, formula)
+    assert len(formula.operands) == 2**17
+    with pytest.raises(dl.errors.SizeError, match=r"would join 262,144 formulas in one connective, at most 250,000"):
+        join(formula, formula)
+
+
+def test_a_file_whose_chains_double(tmp_path):
+    pytest.importorskip("lark")
+    file = tmp_path / "lets.rules"
+    doubled = "".join(f"let f{number + 1} = f{number} or f{number}\n" for number in range(200))
+    file.write_text(f"bool a\nlet f0 = a\n{doubled}rule long: f200\n")
+    with pytest.raises(dl.errors.ParseError, match=r"line 20, column 11: Or \(\|\) would join 262,144 formulas"):
+        dl.load_rules(file)
 
 
 def test_lint_answers_in_little_time():

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 
 import dualogic as dl
 import strategies
-from dualogic.errors import ParseError, SymbolError
+from dualogic.errors import ParseError, SizeError, SymbolError
 from dualogic.formula.function import Application
 from dualogic.formula.node import walk
 from dualogic.formula.shape import Ragged
@@ -70,6 +70,17 @@ REFUSED = {
     "axes left": ({"r": dl.boolean("b", 3)}, ParseError, r"rule 'r' still has axes \(3,\)"),
     "no rule": ({}, ParseError, "there is no rule here"),
 }
+
+
+def test_shared_parts_that_would_never_be_written_out(tmp_path):
+    term = dl.var("x")
+    for _ in range(200):
+        term = term + term
+    with pytest.raises(SizeError, match=r"it would have about 10\^\d+ bytes; split them, or keep them in Python"):
+        dl.RuleSet({"r": term <= 1}).save(tmp_path / "my.rules")
+    with pytest.raises(SizeError, match=r"it would have 6,000,048 bytes"):
+        dl.RuleSet({"r": dl.constant("many", torch.full((10**6,), 0.25)).sum() <= dl.var("x")}).save(tmp_path / "my.rules")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("case", REFUSED)

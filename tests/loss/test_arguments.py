@@ -67,6 +67,9 @@ def test_an_option_past_what_the_loss_can_compute_with(make, message):
         (lambda: dl.methods.PD1(rate="a"), r"rate of dl.methods.PD1 must be a number"),
         (lambda: dl.methods.LTN(p_all="a"), r"p_all of dl.methods.LTN must be a number"),
         (lambda: dl.methods.STE(keep="a"), r"keep of dl.methods.STE must be a number"),
+        (lambda: dl.methods.LTN(p_all=math.inf), "p_all .* must be at least 1 and finite; got inf"),
+        (lambda: dl.methods.LTN(p_any=math.inf), "p_any .* must be at least 1 and finite; got inf"),
+        (lambda: dl.methods.STE(keep=math.inf), "keep must be at least 0 and finite; got inf"),
         (lambda: dl.methods.Semantic(max_nodes="a"), r"max_nodes of dl.methods.Semantic must be a whole number"),
     ],
 )

@@ -213,6 +213,13 @@ def test_a_checkpoint_without_a_part_changes_nothing(missing, place):
         ("table", torch.full((8, 4), -torch.inf), "table must hold finite .* from -inf to -inf"),
         ("table", torch.full((8, 4), 1e39, dtype=torch.float64), r"table must hold finite .*1e\+39"),
         ("table", torch.ones(8, 4, dtype=torch.complex64), "table is of torch.complex64"),
+        (
+            "steps",
+            torch.empty((), dtype=torch.int64, device="meta"),
+            "steps must be a tensor that holds all its numbers; .* meta",
+        ),
+        ("table", torch.zeros(8, 4).to_sparse(), "table must be a tensor that holds all .* one of torch.sparse_coo"),
+        ("_extra_state", {"rules": 3, "num_samples": 8, "method": "dual"}, "its _extra_state is not that of a LogicLoss"),
         ("_extra_state", {"rules": {}}, "its _extra_state is not that of a LogicLoss"),
         ("_extra_state", 3, "its _extra_state is not that of a LogicLoss: 3"),
     ],

@@ -75,6 +75,29 @@ def test_quantifiers_agree(power):
         compare(1 - dl.LogicLoss(rule, method=method, reduction="none")(many=value), expected, [value])
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1e-4])
+@pytest.mark.parametrize("power", [1, 2, 100, 1000.0, 1e6])
+@pytest.mark.parametrize("masked", [False, True])
+def test_no_exponent_spoils_a_gradient(power, epsilon, masked):
+    """Powers that are too small for their type; the mean comes near to the largest entry."""
+    value = torch.tensor([0.0, 1e-3, 0.5, 0.9, 1.0]).view(5, 1, 1).repeat(1, 2, 5)
+    value[2, 0, 0] = 0.75
+    value.requires_grad_()
+    mask = {"keep": torch.arange(5).expand(5, 2, 5) < 4} if masked else {}
+    method = dl.methods.LTN(p_all=power, p_any=power, epsilon=epsilon)
+    where = keep if masked else None
+    for rule, largest in ((many.any(where=where), 0.75), (many.all(where=where), 0.5)):
+        truth = 1 - dl.LogicLoss(rule, method=method, reduction="none")(many=value, **mask)
+        (gradient,) = torch.autograd.grad(truth.sum(), value)
+        assert torch.isfinite(gradient).all()
+        assert (gradient >= 0).all()
+        if masked:
+            assert (gradient[..., 4] == 0).all()
+        if power >= 100:
+            assert truth[2].item() == pytest.approx(largest, abs=0.03)
+            assert gradient[2].sum().item() == pytest.approx(1.0, abs=0.03)
+
+
 def test_guarded_quantifiers_agree():
     generator = torch.Generator().manual_seed(3)
     value = torch.rand(8, 2, 5, generator=generator, dtype=torch.float64).requires_grad_()

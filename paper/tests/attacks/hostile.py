@@ -184,7 +184,7 @@ def inputs(count, seed, folder):
         (f"rule file: {name}", lambda content=content: ask_about_rules(content, folder))
         for name, content in rule_files.fixed().items()
     ]
-    fixed += [(f"run {' '.join(words)[:60]}", lambda words=words: ask(["run", "digits", *words], folder)) for words in WORDS]
+    fixed += [(f"run {' '.join(words)[:60]}", lambda words=words: ask(["run", "digits", *words], folder)) for words in OPTIONS]
     for name, make in fixed[:count]:
         yield name, make()
     for place in range(count - len(fixed)):

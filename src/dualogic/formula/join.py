@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from dualogic.errors import FormulaTypeError, OptionError
+from dualogic.errors import FormulaTypeError, OptionError, SizeError
 from dualogic.formula.connective import (
     Cardinality,
     Complement,
@@ -19,6 +19,9 @@ from dualogic.formula.connective import (
 from dualogic.formula.evidence import evidence as take_as_evidence
 from dualogic.formula.node import Node
 from dualogic.formula.shape import as_int, format_shape
+
+MOST_OPERANDS = 250_000
+"""Of one connective; many more than can be trained."""
 
 
 def _operands(values: tuple[Any, ...], where: str) -> list[Formula]:
@@ -62,10 +65,14 @@ def _junction(operation: str, values: tuple[Any, ...], where: str) -> Formula:
         grows = isinstance(chain, Junction) and chain.operation == operation and chain.shape == last.shape
         if grows and not (isinstance(last, Junction) and last.operation == operation):
             return cast("Junction", chain).grow(last)
-    flat: list[Formula] = []
-    for operand in operands:
-        same = isinstance(operand, Junction) and operand.operation == operation
-        flat.extend(operand.operands if same else (operand,))  # type: ignore[attr-defined]
+    parts = [each.operands if isinstance(each, Junction) and each.operation == operation else (each,) for each in operands]
+    count = sum(map(len, parts))
+    if count > MOST_OPERANDS:
+        raise SizeError(
+            f"{where} would join {count:,} formulas in one connective, at most {MOST_OPERANDS:,}: a chain of one operator is one "
+            f"connective, and one that is joined with itself doubles; name each formula once"
+        )
+    flat = [formula for part in parts for formula in part]
     if len(operands) == 1 and operands[0].shape:
         return operands[0].all() if operation == "&" else operands[0].any()
     return flat[0] if len(flat) == 1 else Junction(operation, tuple(flat))

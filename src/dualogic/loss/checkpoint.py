@@ -60,7 +60,8 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any], rules:
     """What the rules, method and number of samples of a checkpoint and of a loss disagree on, in words."""
     if saved is None:
         return []
-    if not isinstance(saved, Mapping) or not {"rules", "num_samples", "method"} <= saved.keys():
+    whole = isinstance(saved, Mapping) and {"rules", "num_samples", "method"} <= saved.keys()
+    if not whole or not isinstance(saved["rules"], Mapping):
         return [f"its _extra_state is not that of a LogicLoss: {shorten(repr(saved))}"]
     found = []
     for name in {**saved["rules"], **mine["rules"]}:
@@ -116,8 +117,11 @@ def find_fault(name: str, saved: Any, own: Tensor, masked: bool) -> str | None:
         return f"is of {saved.dtype} in the checkpoint and of {own.dtype} here"
     # Of a tensor that is spread over processes each looks at its part.
     part: Tensor = saved.to_local() if hasattr(saved, "device_mesh") else saved  # type: ignore[attr-defined]
-    if part.device.type == "meta" or own.device.type == "meta" or not part.numel():
+    if own.device.type == "meta" or not part.numel():
         return None
+    if part.device.type == "meta" or part.layout != torch.strided:
+        kind = "one on the device meta" if part.device.type == "meta" else f"one of {part.layout}"
+        return f"must be a tensor that holds all its numbers; the checkpoint has {kind}"
     low, high = (bound.item() for bound in torch.aminmax(part.detach()))
     most = torch.finfo(own.dtype).max if own.is_floating_point() else torch.iinfo(own.dtype).max
     if not high <= most or not (low >= -most or (low == -math.inf and masked and name == "table")):

@@ -52,8 +52,8 @@ class LTN(TruthMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, value in (("p_all", self.p_all), ("p_any", self.p_any)):
-            if not value >= 1:
-                raise OptionError(f"{name} is the exponent of a mean and must be at least 1; got {value!r}")
+            if not 1 <= value < torch.inf:
+                raise OptionError(f"{name} is the exponent of a mean and must be at least 1 and finite; got {value!r}")
         if not 0 <= self.epsilon < 1:
             raise OptionError(f"epsilon must be at least 0 and below 1; got {self.epsilon!r}")
 
@@ -69,22 +69,21 @@ class LTN(TruthMethod):
         return 1.0 - self._chain(1.0 - values, 1.0 - kept * values)
 
     def _aggregate(self, operation: str, values: Tensor, mask: Tensor | None) -> Tensor:
+        if not values.shape[1]:
+            return values.sum(1) + float(operation == "&")
         kept = 1.0 - self.epsilon
         if operation == "&":
             base, exponent = (1.0 - kept * values).clamp_min(0.0), self.p_all
         else:
             base, exponent = (kept * values + self.epsilon).clamp_min(0.0), self.p_any
-        powers = base**exponent
-        if mask is None:
-            mean = powers.mean(1)
-        else:
-            count = mask.sum(1)
-            total = powers.masked_fill(~mask, 0.0).sum(1)
-            # The root of 0 has an infinite slope, which would turn into NaN at entries that the mask leaves out.
-            mean = torch.where(count > 0, total / count.clamp_min(1), 1.0)
-        root = mean ** (1.0 / exponent)
         if mask is not None:
-            root = torch.where(mask.any(1), root, 0.0)
+            base = base.masked_fill(~mask, 0.0)
+        # Relative to the largest, no large exponent takes all powers to 0, where the root has an infinite slope. The value does
+        # not depend on it, so that it gets no gradient.
+        largest = base.detach().amax(1, keepdim=True)
+        powers = (base / torch.where(largest > 0, largest, 1.0)) ** exponent
+        mean = powers.mean(1) if mask is None else powers.sum(1) / mask.sum(1).clamp_min(1)
+        root = torch.where(mean > 0, mean, 1.0) ** (1.0 / exponent) * largest.squeeze(1)
         return 1.0 - root if operation == "&" else root
 
     def _chain(self, first: Tensor, shifted: Tensor) -> Tensor:

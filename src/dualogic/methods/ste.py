@@ -65,8 +65,8 @@ class STE(Method):
         super().__post_init__()
         check_choice("relaxation", self.relaxation, tuple(RELAXATIONS))
         check_scale(self.scale)
-        if not self.keep >= 0:
-            raise OptionError(f"keep must be at least 0; got {self.keep!r}")
+        if not 0 <= self.keep < torch.inf:
+            raise OptionError(f"keep must be at least 0 and finite; got {self.keep!r}")
 
     def program(self, rules: Mapping[str, Formula]) -> STEProgram:
         return STEProgram(rules, self)

@@ -12,6 +12,8 @@ from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.files import read_bytes, write_whole
 from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.node import Node
+from dualogic.formula.printing import to_rope
+from dualogic.formula.shape import format_count
 from dualogic.text.lines import split
 from dualogic.text.names import collect_names, is_symbol
 from dualogic.text.parsing import TOO_DEEP
@@ -78,6 +80,7 @@ class RuleSet(Mapping[str, Formula]):
         Raises:
             SymbolError: for a rule that calls a function of Python, and for names that a file cannot tell apart.
             ParseError: for what a rule file cannot say, such as a rule with axes; nothing is written then.
+            SizeError: for a text that is too long to be read again.
 
         Example:
             >>> import dualogic as dl, pathlib, tempfile
@@ -91,19 +94,28 @@ class RuleSet(Mapping[str, Formula]):
             rule both: Iff(a, b)
             rule "never both": ~(a & b)
         """
-        text = write_rules(self, self.names, self.ranges)
-        content = text.encode()
+        # Parts that are shared are written out at every place, which might never end.
+        length = sum(to_rope(formula).length for formula in self.values())
+        if length <= MOST_BYTES:
+            text = write_rules(self, self.names, self.ranges)
+            content = text.encode()
+            length = len(content)
+        if length > MOST_BYTES:
+            raise _unwritable(path, f"it would have {format_count(length)} bytes")
         again = _read(Source(text, os.fspath(path)), None)
-        different = [name for name in self if again.get(name) is not self[name]]
-        if different or len(content) > MOST_BYTES:
-            what = f"rule {different[0]!r} would be read as another rule" if different else f"it would have {len(content)} bytes"
-            raise SizeError(f"the rules cannot be written to {os.fspath(path)}: {what}; split them, or keep them in Python")
+        for name in self:
+            if again.get(name) is not self[name]:
+                raise _unwritable(path, f"rule {name!r} would be read as another rule")
         with write_whole(Path(path)) as file:
             file.write(content)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}: {formula.brief()}" for name, formula in self._rules.items())
         return f"RuleSet({shown})"
+
+
+def _unwritable(path: str | os.PathLike[str], what: str) -> SizeError:
+    return SizeError(f"the rules cannot be written to {os.fspath(path)}: {what}; split them, or keep them in Python")
 
 
 def load_rules(path: str | os.PathLike[str], symbols: Any = None) -> RuleSet:
