@@ -67,6 +67,8 @@ def mark_former(label: str, values: Mapping[str, Any]) -> str:
     made = read_method(values["method"])
     word = ""
     present = make_arm(config["method"], {**setting.options, **config["options"]}).method
+    if isinstance(made, methods.Dual) and made.rules == "mean" and "each" not in config["task"].get("form", ""):
+        made = dataclasses.replace(made, rules="violated")  # the same for the few rules that a task has
     if made is not None and made != present:
         told = isinstance(present, methods.Dual) and present.unlabelled and made == dataclasses.replace(present, unlabelled={})
         word = NOT_TOLD if told else FORMER
