@@ -109,6 +109,27 @@ MUTANTS = (
         "tests/losses/test_truncated_normal.py",
     ),
     Mutant(
+        "second derivatives of losses in closed form are dropped",
+        "src/dualogic/methods/closed_form.py",
+        "if torch.is_grad_enabled():",
+        "if False:",
+        "tests/methods/test_closed_gradient.py",
+    ),
+    Mutant(
+        "second derivatives of implications are dropped",
+        "src/dualogic/compile/implication.py",
+        "if torch.is_grad_enabled():",
+        "if False:",
+        "tests/compile/test_implication.py",
+    ),
+    Mutant(
+        "the sign of log delta of the appendix, without a gradient",
+        "src/dualogic/losses/truncated_normal.py",
+        "return _above_scale(mu / delta) + delta.log()",
+        "return _above_scale(mu / delta) - delta.log()",
+        "tests/losses",
+    ),
+    Mutant(
         "the sign of log delta of the appendix",
         "src/dualogic/losses/truncated_normal.py",
         "return above + delta.log(), _slope",

@@ -1,7 +1,9 @@
 """Each command works with the extras that its documentation prescribes, and nothing else."""
 
 import pytest
+import torch
 
+import dualogic as dl
 from blocked_packages import RUN, others, run
 
 CORE = """
@@ -29,11 +31,16 @@ def test_what_is_blocked():
     [
         ("lint,rules,cli", ["lint a.rules"]),
         ("demo", ["demo --method dual --pool sixes --epochs 1 --out out"]),
+        ("cli", ["report recorded"]),
     ],
-    ids=["lint", "demo"],
+    ids=["lint", "demo", "report"],
 )
 def test_a_command_needs_no_more_than_its_extras(extras, commands, tmp_path):
     (tmp_path / "a.rules").write_text("var v: 3\nclass f: {a, b, c}\nrule r: if f is a then (v >= 0.5).all()\n")
+    logic = dl.LogicLoss((dl.var("x") <= 0) | (dl.var("x") >= 1))
+    with dl.Recorder(tmp_path / "recorded", logic) as recorder:
+        logic(x=torch.rand(4, requires_grad=True))
+        recorder.epoch()
     done = run(RUN, extras, *commands, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -14,6 +14,16 @@ def leaf(values):
 
 
 @pytest.mark.parametrize("delta", [0.3, 1.0, 2.0])
+def test_the_value_is_the_same_with_and_without_a_gradient(delta):
+    scale = torch.tensor(delta, dtype=torch.float64)
+    ratio = torch.tensor(MU, dtype=torch.float64) / delta
+    expected = scale.log() + 0.5 * ratio.square() + torch.special.log_ndtr(ratio)
+    torch.testing.assert_close(truncated_normal_loss(torch.tensor(MU, dtype=torch.float64), scale), expected)
+    torch.testing.assert_close(truncated_normal_loss(leaf(MU), scale), expected)
+    torch.testing.assert_close(truncated_normal_loss(leaf(MU), scale.clone().requires_grad_()), expected)
+
+
+@pytest.mark.parametrize("delta", [0.3, 1.0, 2.0])
 def test_second_derivatives(delta):
     scale = torch.tensor(delta, dtype=torch.float64)
     assert torch.autograd.gradgradcheck(lambda mu: truncated_normal_loss(mu, scale), (leaf(MU),))

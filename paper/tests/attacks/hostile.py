@@ -177,17 +177,23 @@ def ask_about_data(draw, folder):
     return ask([*words, "--folder", str(caches)], folder), f"{kind} in {name}, {' '.join(words)}"
 
 
+def fixed(folder):
+    """By name, the rule files and options that are always asked about."""
+    files = {
+        f"rule file: {name}": lambda content=content: ask_about_rules(content, folder)
+        for name, content in rule_files.fixed().items()
+    }
+    options = {f"run {' '.join(words)[:60]}": lambda words=words: ask(["run", "digits", *words], folder) for words in OPTIONS}
+    return {**files, **options}
+
+
 def inputs(count, seed, folder):
     """Names and answers of hostile inputs: the fixed rule files and options first, then random ones."""
     whole = make_runs(folder)
-    fixed = [
-        (f"rule file: {name}", lambda content=content: ask_about_rules(content, folder))
-        for name, content in rule_files.fixed().items()
-    ]
-    fixed += [(f"run {' '.join(words)[:60]}", lambda words=words: ask(["run", "digits", *words], folder)) for words in OPTIONS]
-    for name, make in fixed[:count]:
-        yield name, make()
-    for place in range(count - len(fixed)):
+    first = fixed(folder)
+    for name in list(first)[:count]:
+        yield name, first[name]()
+    for place in range(count - len(first)):
         draw = random.Random(f"{seed} {place}")
         kind = draw.choice(["rules", "rules", "runs", "runs", "data"])
         if kind == "rules":
