@@ -42,7 +42,7 @@ def test_what_a_loop_does_not_need_is_found_on_demand():
     import dualogic
 
     with pytest.raises(AttributeError, match="module 'dualogic' has no attribute 'nothing'"):
-        dualogic.nothing
+        _ = dualogic.nothing
     for name in dualogic.__all__:
         space = {}
         exec(f"from dualogic import {name} as found", space)

@@ -23,7 +23,10 @@ from dualogic.formula.term import constant
 from dualogic.loss import LogicLoss
 
 if TYPE_CHECKING:
-    from dualogic import data, diagnosis, metrics, report, text
+    from dualogic import data, metrics
+    from dualogic import diagnosis as diagnosis
+    from dualogic import report as report
+    from dualogic import text as text
     from dualogic.diagnosis import Monitor, ShortcutReport, diagnose
     from dualogic.lint import Finding, lint
     from dualogic.report.recorder import Recorder
