@@ -13,7 +13,7 @@ from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
 from dualogic.compile.instructions import Guided
 from dualogic.compile.plan import describe_cost
-from dualogic.duals.table import DualTable, Update
+from dualogic.duals.table import DualTable, SharedRow, Update, has_duplicates
 from dualogic.errors import NonFiniteError
 from dualogic.kernels import fused
 from dualogic.loss.beliefs import average, tile
@@ -97,6 +97,10 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
         whole = program.whole_step(call.index, parts.table.values, parts.state, parts.guard.flags, values)
         if whole is not None:
             return Outcome(*whole)
+    if call.updating and selection is None and call.at_once and not parts.manual and call.believed is None:
+        recorded = _take_recorded(parts, call, values)
+        if recorded is not None:
+            return recorded
     fetched = Fetched.of(parts, call.index, call.at_once, call.optimal)
     if compiling:
         fetched = fetched.copied()
@@ -143,6 +147,24 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
             finite = (seen < limit).all(1)
     after = program.advance(state, seen, finite, noted)
     return Outcome(losses, costs, update, after if selection is None else selection.gate(after, state))
+
+
+def _take_recorded(parts: Parts, call: Call, values: Any) -> Outcome | None:
+    """A step without the walk through the rules, if it is recorded and nothing about it is special or wrong."""
+    table, index = parts.table, call.index
+    if parts.peers is not None or type(table) not in (DualTable, SharedRow) or not parts.program.width:
+        return None
+    if index is not None and has_duplicates(index):
+        return None
+    taken = parts.program.recorded_step(table.fetch(index), parts.state, values)  # type: ignore[arg-type]
+    if taken is None:
+        return None
+    limit, most = _limits(parts, taken.costs.dtype, stored=True)
+    before, after, largest = taken.sums
+    # Costs are not negative: if their sum is small enough, so are they. If not, the walk tells what is wrong.
+    if not (before.item() < limit and after.item() < limit and largest.item() < most):
+        return None
+    return Outcome(taken.losses, taken.costs, Update(taken.rows, index, taken.rows), taken.state)
 
 
 def _scale_first(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> State:

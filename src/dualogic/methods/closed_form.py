@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -66,22 +67,34 @@ class _Closed(torch.autograd.Function):
             return (None,) * (5 + len(taught))
         wanted = ctx.needs_input_grad[5:]
         if torch.is_grad_enabled():
-            # A second derivative is wanted: give a first one that can be differentiated.
-            atoms = ctx.saved_tensors
-            registers = list(values.taught if isinstance(values, Settled) else values)
-            for number, atom in zip(taught, atoms):
-                registers[number] = atom
-            losses = truncated_normal_loss(plan.fold(registers, mixture.again()), delta)
-            moving = [atom for atom, needed in zip(atoms, wanted) if needed]
-            found = iter(torch.autograd.grad(losses, moving, gradients[0], create_graph=True, allow_unused=True))
-            return (*(None,) * 5, *(next(found) if needed else None for needed in wanted))
-        slopes: dict[int, Tensor] = {}
-        slope = gradients[0] * slope
-        for branch, places in plan.roots:
-            whole = len(places) == slope.shape[1]
-            part = slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device))
-            _reach(branch, part, mixture, values, slopes)
+            registers = dict(enumerate(values.taught if isinstance(values, Settled) else values))
+            registers.update(zip(taught, ctx.saved_tensors))
+            return (
+                *(None,) * 5,
+                *differentiable_slopes(plan, mixture.again(), delta, registers, ctx.saved_tensors, wanted, gradients[0]),
+            )
+        slopes = find_slopes(plan, mixture, values, gradients[0] * slope)
         return (*(None,) * 5, *(slopes.get(number) if needed else None for number, needed in zip(taught, wanted)))
+
+
+def differentiable_slopes(
+    plan: Plan, mixture: Mixture, delta: Tensor, registers: Any, atoms: Sequence[Tensor], wanted: Sequence[bool], gradient: Tensor
+) -> list[Tensor | None]:
+    """Where a second derivative is wanted: a first one that can be differentiated."""
+    losses = truncated_normal_loss(plan.fold(registers, mixture), delta)
+    moving = [atom for atom, needed in zip(atoms, wanted) if needed]
+    found = iter(torch.autograd.grad(losses, moving, gradient, create_graph=True, allow_unused=True))
+    return [next(found) if needed else None for needed in wanted]
+
+
+def find_slopes(plan: Plan, mixture: Mixture, values: Any, slope: Tensor) -> dict[int, Tensor]:
+    """What the loss rises by with each atom, by register, from that with the rules' costs ``(batch, rules)``."""
+    slopes: dict[int, Tensor] = {}
+    for branch, places in plan.roots:
+        whole = len(places) == slope.shape[1]
+        part = slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device))
+        _reach(branch, part, mixture, values, slopes)
+    return slopes
 
 
 def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes: dict[int, Tensor]) -> None:

@@ -1,0 +1,166 @@
+"""Python that walks a tree of small tensors, as a straight line: walked once, recorded, and run from then on without the walk.
+
+What is recorded are calls of torch's functions with their arguments. They are made again, on other tensors of the same shapes, by a
+function without a branch: the same calls in the same order, so the same bits, in half of the time where tensors are small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+Later = Callable[[Tensor], Sequence["Tensor | None"]]
+FACTS = {"__get__", "__len__", "dim", "size", "stride", "numel", "is_floating_point", "element_size", "_set_grad_enabled"}
+"""What is known of a tensor without its values, and so the same at each run."""
+
+
+class Unrecordable(Exception):
+    """A walk that reads a tensor's values, or changes what it was not given."""
+
+
+class Straight:
+    """A recorded walk.
+
+    Args:
+        walk: from tensors to tensors, and to a function that continues with one more, of the shape of the first of these.
+        given: what it is called with, without a gradient.
+        fixed: other tensors that it may read, which never change.
+
+    Attributes:
+        first: from a list like ``given`` to the walk's tensors and to what ``second`` needs.
+        second: from that and the one more to what the continuation gives.
+
+    Example:
+        >>> import torch
+        >>> line = Straight(lambda x: ([x.exp()], lambda slope: [slope * x.exp()]), [torch.zeros(2)], [])
+        >>> (found,), kept = line.first([torch.ones(2)])
+        >>> found, line.second(kept, torch.ones(2))
+        (tensor([2.7183, 2.7183]), (tensor([2.7183, 2.7183]),))
+    """
+
+    def __init__(
+        self, walk: Callable[..., tuple[Sequence[Tensor], Later]], given: Sequence[Tensor], fixed: Iterable[Tensor]
+    ) -> None:
+        recorder = _Recorder()
+        for place, tensor in enumerate(given):
+            recorder.name(tensor, f"x{place}")
+        for tensor in fixed:
+            recorder.name(tensor, recorder.hold(tensor))
+        with recorder:
+            found, later = walk(*given)
+        early, one_more = len(recorder.calls), torch.ones_like(found[0])
+        recorder.name(one_more, "one_more")
+        with recorder:
+            slopes = later(one_more)
+        calls, recorder.arguments = recorder.calls, set()
+        results = [recorder.write(tensor) for tensor in found]
+        late = [recorder.write(slope) for slope in slopes]
+        moved = {name for call in calls[early:] for name in call.results}
+        used = {name for call in calls[early:] for name in call.arguments}.union(late)
+        kept = sorted(name for name in used - moved if name[1:].isdigit())
+        inputs = [f"x{place} = given[{place}]" for place in range(len(given))]
+        first = [*inputs, *_write(calls[:early], {*results, *kept}), f"return ({_join(results)}), ({_join(kept)})"]
+        second = [f"({_join(kept)}) = kept"] if kept else []
+        second += [*_write(calls[early:], set(late)), f"return ({_join(late)})"]
+        lines = ["def first(given):", *first, "def second(kept, one_more):", *second]
+        self.source = "\n".join(line if line.startswith("def") else f"    {line}" for line in lines)
+        exec(compile(self.source, "<recorded step>", "exec"), recorder.held)
+        self.first: Callable[[Sequence[Tensor]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]] = recorder.held["first"]
+        self.second: Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor | None, ...]] = recorder.held["second"]
+
+
+class _Call:
+    def __init__(self, results: list[str], text: str, arguments: set[str], in_place: bool) -> None:
+        self.results, self.text, self.arguments, self.in_place = results, text, arguments, in_place
+
+
+class _Recorder(TorchFunctionMode):
+    """Writes down the calls of torch's functions, each as a line of Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: dict[int, str] = {}
+        self.alive: list[Any] = []  # so that no two things have the same id
+        self.held: dict[str, Any] = {}
+        self.holders: dict[int, str] = {}
+        self.views: dict[str, list[str]] = {}
+        self.calls: list[_Call] = []
+        self.arguments: set[str] = set()
+
+    def name(self, tensor: Tensor, name: str) -> str:
+        self.alive.append(tensor)
+        return self.names.setdefault(id(tensor), name)
+
+    def hold(self, value: Any) -> str:
+        """The name of something that is the same at each run."""
+        if id(value) not in self.holders:
+            self.alive.append(value)
+            self.holders[id(value)] = f"{getattr(value, '__name__', 'held').strip('_')}_{len(self.holders)}"
+            self.held[self.holders[id(value)]] = value
+        return self.holders[id(value)]
+
+    def write(self, value: Any) -> str:
+        """An argument as Python."""
+        if isinstance(value, Tensor):
+            if id(value) not in self.names:
+                raise Unrecordable("a tensor that comes from elsewhere")
+            self.arguments.add(self.names[id(value)])
+            return self.names[id(value)]
+        if isinstance(value, (list, tuple)):
+            inner = _join(map(self.write, value))
+            return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+        plain = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
+        return repr(value) if plain else self.hold(value)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        name = func.__name__
+        in_place = name[0] != "_" and name[-1] == "_"
+        several = result if isinstance(result, (tuple, list)) else (result,)
+        if not all(isinstance(each, Tensor) for each in several) or isinstance(result, torch.Size):
+            if name not in FACTS:
+                raise Unrecordable(f"{name} reads a tensor")
+            return result
+        if name == "__setitem__" or "out" in kwargs:
+            raise Unrecordable(f"{name} writes into a tensor")
+        if in_place or any(id(each) not in self.names for each in several):
+            self.arguments = set()
+            given = [*map(self.write, args), *(f"{key}={self.write(value)}" for key, value in kwargs.items())]
+            text = f"{self.hold(func)}({', '.join(given)})"
+            if in_place:
+                self.calls.append(_Call([], text, self.arguments, True))
+            elif name == "detach" and given[0][1:].isdigit() and given[0][0] == "v":
+                self.name(result, given[0])  # nothing here has a gradient
+            elif text in self.views:
+                for each, known in zip(several, self.views[text]):
+                    self.name(each, known)
+            else:
+                found = [self.name(each, f"v{len(self.alive)}") for each in several]
+                self.calls.append(_Call(found, text, self.arguments, False))
+                if all(each._is_view() for each in several):
+                    self.views[text] = found
+        return result
+
+
+def _join(names: Iterable[str]) -> str:
+    return "".join(f"{name}, " for name in names)
+
+
+def _write(calls: Sequence[_Call], wanted: set[str]) -> list[str]:
+    """Those lines whose results anything needs, and where each is needed no more."""
+    lines: list[str] = []
+    needed = set(wanted)
+    for call in reversed(calls):
+        if not (call.in_place or needed.intersection(call.results)):
+            continue
+        over = sorted(name for name in call.arguments.union(call.results) - needed if name[1:].isdigit())
+        lines += [f"del {', '.join(over)}"] if over else []
+        lines.append(f"{', '.join(call.results)} = {call.text}" if call.results else call.text)
+        needed |= call.arguments
+    return lines[::-1]
