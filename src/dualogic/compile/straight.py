@@ -51,8 +51,10 @@ class Straight:
             recorder.name(tensor, f"x{place}")
         for tensor in fixed:
             recorder.name(tensor, recorder.hold(tensor))
+        recorder.protect()
         with recorder:
             found, later = walk(*given)
+        recorder.protect()
         early, one_more = len(recorder.calls), torch.ones_like(found[0])
         recorder.name(one_more, "one_more")
         with recorder:
@@ -75,8 +77,8 @@ class Straight:
 
 
 class _Call:
-    def __init__(self, results: list[str], text: str, arguments: set[str], in_place: bool) -> None:
-        self.results, self.text, self.arguments, self.in_place = results, text, arguments, in_place
+    def __init__(self, results: list[str], line: str, arguments: set[str]) -> None:
+        self.results, self.line, self.arguments = results, line, arguments
 
 
 class _Recorder(TorchFunctionMode):
@@ -87,10 +89,15 @@ class _Recorder(TorchFunctionMode):
         self.names: dict[int, str] = {}
         self.alive: list[Any] = []  # so that no two things have the same id
         self.held: dict[str, Any] = {}
-        self.holders: dict[int, str] = {}
+        self.holders: dict[int | str, str] = {}
         self.views: dict[str, list[str]] = {}
         self.calls: list[_Call] = []
         self.arguments: set[str] = set()
+        self.protected: set[int] = set()
+
+    def protect(self) -> None:
+        """From now on, what is there may not be changed in place."""
+        self.protected |= {each.untyped_storage().data_ptr() for each in self.alive if isinstance(each, Tensor)}
 
     def name(self, tensor: Tensor, name: str) -> str:
         self.alive.append(tensor)
@@ -98,11 +105,12 @@ class _Recorder(TorchFunctionMode):
 
     def hold(self, value: Any) -> str:
         """The name of something that is the same at each run."""
-        if id(value) not in self.holders:
+        key = repr(value) if isinstance(value, slice) else id(value)
+        if key not in self.holders:
             self.alive.append(value)
-            self.holders[id(value)] = f"{getattr(value, '__name__', 'held').strip('_')}_{len(self.holders)}"
-            self.held[self.holders[id(value)]] = value
-        return self.holders[id(value)]
+            self.holders[key] = f"{getattr(value, '__name__', 'held').strip('_')}_{len(self.holders)}"
+            self.held[self.holders[key]] = value
+        return self.holders[key]
 
     def write(self, value: Any) -> str:
         """An argument as Python."""
@@ -119,22 +127,22 @@ class _Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
         name = func.__name__
         in_place = name[0] != "_" and name[-1] == "_"
+        if name == "__setitem__" or "out" in kwargs or (in_place and args[0].untyped_storage().data_ptr() in self.protected):
+            raise Unrecordable(f"{name} writes into a tensor")
+        result = func(*args, **kwargs)
         several = result if isinstance(result, (tuple, list)) else (result,)
         if not all(isinstance(each, Tensor) for each in several) or isinstance(result, torch.Size):
             if name not in FACTS:
                 raise Unrecordable(f"{name} reads a tensor")
             return result
-        if name == "__setitem__" or "out" in kwargs:
-            raise Unrecordable(f"{name} writes into a tensor")
         if in_place or any(id(each) not in self.names for each in several):
             self.arguments = set()
             given = [*map(self.write, args), *(f"{key}={self.write(value)}" for key, value in kwargs.items())]
             text = f"{self.hold(func)}({', '.join(given)})"
             if in_place:
-                self.calls.append(_Call([], text, self.arguments, True))
+                self.calls.append(_Call([], text, self.arguments))
             elif name == "detach" and given[0][1:].isdigit() and given[0][0] == "v":
                 self.name(result, given[0])  # nothing here has a gradient
             elif text in self.views:
@@ -142,7 +150,8 @@ class _Recorder(TorchFunctionMode):
                     self.name(each, known)
             else:
                 found = [self.name(each, f"v{len(self.alive)}") for each in several]
-                self.calls.append(_Call(found, text, self.arguments, False))
+                target = found[0] if several is not result else _join(found)
+                self.calls.append(_Call(found, f"{target} = {text}", self.arguments))
                 if all(each._is_view() for each in several):
                     self.views[text] = found
         return result
@@ -157,10 +166,10 @@ def _write(calls: Sequence[_Call], wanted: set[str]) -> list[str]:
     lines: list[str] = []
     needed = set(wanted)
     for call in reversed(calls):
-        if not (call.in_place or needed.intersection(call.results)):
+        if call.results and not needed.intersection(call.results):
             continue
         over = sorted(name for name in call.arguments.union(call.results) - needed if name[1:].isdigit())
         lines += [f"del {', '.join(over)}"] if over else []
-        lines.append(f"{', '.join(call.results)} = {call.text}" if call.results else call.text)
+        lines.append(call.line)
         needed |= call.arguments
     return lines[::-1]

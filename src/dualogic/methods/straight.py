@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST = 16
 """So many signatures of calls are recorded."""
+LARGEST = 1_000_000
+"""Of numbers in the atoms of a batch: where there are more, the walk takes no time beside them."""
 
 
 class Taken(NamedTuple):
@@ -67,7 +69,7 @@ class Steps:
         self, program: DualProgram, key: Any, given: list[Tensor], names: tuple[str, ...], evident: bool
     ) -> Straight | None:
         if key not in self.known:
-            if len(self.known) < MOST:
+            if len(self.known) < MOST and sum(tensor.numel() for tensor in given) <= LARGEST:
                 self.known[key] = None
             return None
         count = 1 + len(names)
@@ -114,7 +116,7 @@ class _Taken(torch.autograd.Function):
         found += rest
         ctx.held = program, straight, kept, given, rest
         ctx.save_for_backward(*atoms)
-        return losses  # type: ignore[no-any-return]
+        return losses
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
