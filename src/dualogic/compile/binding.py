@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,15 +22,8 @@ RANGE_TOLERANCE = 1e-2
 SMALL = 10_000
 """Up to so many numbers a copy is cheaper than another look."""
 
-MOST_KNOWN = 64
-"""So many signatures of calls are remembered."""
-
 Required = tuple[int, Node]
 """The least length of a ragged axis, and the node that needs it."""
-Alike = list[tuple[bool, int, list[str]]]
-"""Tensors of one shape, by name: whether they are probabilities, and how many numbers each has."""
-Known = dict[Any, tuple[int, torch.dtype, torch.device, Alike]]
-"""What there is to know of tensors that were found right, by what they look like."""
 
 
 @dataclasses.dataclass
@@ -69,7 +62,6 @@ def bind(
     validate: bool | None,
     where: Any = None,
     users: Mapping[str, Collection[str]] | None = None,
-    known: Known | None = None,
 ) -> Bound:
     """Check ``tensors`` against the declarations of ``symbols`` and bring them to one dtype.
 
@@ -81,15 +73,7 @@ def bind(
             does so on a CPU only.
         where: which samples to look at, ``(batch,)`` bool; ``None`` for all. Or a mapping from rules to what they look at.
         users: the names of the rules, with those of their symbols.
-        known: remembers from call to call; tensors like those of an earlier call are looked at for their values alone.
     """
-    key = _describe(tensors) if where is None and known is not None and validate is not False else None
-    if key is not None and key in known:  # type: ignore[operator]
-        size, dtype, where_to, alike = known[key]  # type: ignore[index]
-        bound = Bound({name: tensors[name] for name in symbols}, size, dtype, where_to)
-        if validate or where_to.type == "cpu":
-            _check_values(bound.tensors, alike)
-        return bound
     if symbols.keys() != tensors.keys():
         _refuse_names(symbols, tensors)
     given: dict[str, Tensor] = {}
@@ -139,7 +123,7 @@ def bind(
     selected, ruled, masks = select(where, symbols, users or {}, batch[0], device[0])
     if masks:
         given = fill_unselected(given, masks)
-    looked_at: dict[str, Tensor] = {}
+    looked_at: list[tuple[str, Node, Tensor]] = []
     for name, symbol in symbols.items():
         tensor = given[name]
         if isinstance(symbol, Mask):
@@ -148,12 +132,8 @@ def bind(
         if tensor.dtype is not dtype:
             given[name] = tensor = tensor.to(dtype)
         if validate and (selected is None or bool(masks[name].any())):
-            looked_at[name] = tensor
-    if looked_at:
-        _check_values(looked_at, _find_alike(symbols, looked_at))
-    if key is not None and len(known) < MOST_KNOWN and all(given[name] is tensors[name] for name in given):  # type: ignore[arg-type]
-        values = {name: tensor for name, tensor in given.items() if not isinstance(symbols[name], Mask)}
-        known[key] = batch[0], dtype, device[0], _find_alike(symbols, values)  # type: ignore[index]
+            looked_at.append((name, symbol, tensor))
+    _check_values(looked_at)
     return Bound(given, batch[0], dtype, device[0], selected, ruled)
 
 
@@ -294,31 +274,20 @@ def _to_bool(name: str, tensor: Tensor) -> Tensor:
     return tensor != 0
 
 
-def _describe(tensors: Mapping[str, Any]) -> Any:
-    """All that the checks depend on, apart from values; ``None`` if something is no tensor."""
-    try:
-        return (*tensors, *[(each.shape, each.dtype, each.device, each.layout) for each in tensors.values()])
-    except AttributeError:
-        return None
-
-
-def _find_alike(symbols: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Alike:
-    alike: dict[tuple[bool, torch.Size], list[str]] = {}
-    for name, tensor in tensors.items():
-        probabilities = isinstance(symbols[name], (Categorical, Boolean)) and symbols[name].input == "probs"
-        alike.setdefault((probabilities, tensor.shape), []).append(name)
-    return [(probabilities, shape.numel(), names) for (probabilities, shape), names in alike.items() if shape.numel()]
-
-
-def _check_values(tensors: Mapping[str, Tensor], alike: Alike) -> None:
+def _check_values(given: Sequence[tuple[str, Node, Tensor]]) -> None:
     """Refuse NaN, and probabilities that are none. Small tensors of one shape are looked at together first."""
+    alike: dict[tuple[bool, torch.Size], list[tuple[str, Node, Tensor]]] = {}
+    for name, symbol, tensor in given:
+        probabilities = isinstance(symbol, (Categorical, Boolean)) and symbol.input == "probs"
+        alike.setdefault((probabilities, tensor.shape), []).append((name, symbol, tensor))
     with torch.no_grad():
-        for probabilities, count, names in alike:
-            together = len(names) > 1 and count <= SMALL
-            if together and not _look(torch.stack([tensors[name] for name in names]), probabilities)[0]:
+        for (probabilities, shape), group in alike.items():
+            together = len(group) > 1 and 0 < shape.numel() <= SMALL
+            if together and not _look(torch.stack([tensor for _, _, tensor in group]), probabilities)[0]:
                 continue
-            for name in names:
-                _check_one(name, tensors[name].detach(), probabilities)
+            for name, _, tensor in group:
+                if tensor.numel():
+                    _check_one(name, tensor.detach(), probabilities)
 
 
 def _look(values: Tensor, probabilities: bool) -> tuple[bool, float, float]:

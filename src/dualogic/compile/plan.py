@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dualogic.compile.atoms import Compare
-from dualogic.compile.binding import Bound, Known, bind, required_lengths
+from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.build import Builder
 from dualogic.compile.instructions import Context, Guided, Registers, Settled, fetch
 from dualogic.compile.size import check_size
@@ -55,7 +55,6 @@ class Plan:
         nodes = walk(*(formula for _, formula in rules))
         self.symbols = collect_symbols(nodes)
         self._lengths = required_lengths(nodes)
-        self._known: Known = {}
         self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules}
         formulas = {name: to_nnf(formula, evidence, resting, unlabelled) for name, formula in rules}
         if mode == "probability":
@@ -97,7 +96,7 @@ class Plan:
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
         """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate, where, self._users, self._known)
+        return bind(self.symbols, self._lengths, tensors, validate, where, self._users)
 
     def constants(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
         """The plan's constants on a device; floating point ones in ``dtype``."""
