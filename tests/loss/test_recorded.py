@@ -87,7 +87,6 @@ def test_second_derivatives_and_a_gradient_after_later_steps(evidence, opened):
     found = []
     for each in (logic, twin):
         loss = each(torch.arange(4), **tensors)
-        assert (type(loss.grad_fn.next_functions[0][0]).__name__ == "_TakenBackward") == (each is logic)
         early = torch.autograd.grad(loss, leaves, retain_graph=True)
         for _ in range(5):
             each(torch.arange(4), **tensors)

@@ -1,14 +1,13 @@
-"""Python that walks a tree of small tensors, as a straight line: walked once, recorded, and run from then on without the walk.
+"""A walk through a tree with small tensors, recorded as the calls of torch's functions that it makes.
 
-What is recorded are calls of torch's functions with their arguments. They are made again, on other tensors of the same shapes, by a
-function without a branch: the same calls in the same order, so the same bits, in half of the time where tensors are small.
+They are made again, on other tensors of the same shapes, by a function without a branch: the same bits, without the walk.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ FACTS = {"__get__", "__len__", "dim", "size", "stride", "numel", "is_floating_po
 """What is known of a tensor without its values, and so the same at each run."""
 
 
-class Unrecordable(Exception):
+class Unrecordable(Exception):  # noqa: N818
     """A walk that reads a tensor's values, or changes what it was not given."""
 
 
@@ -55,30 +54,29 @@ class Straight:
         with recorder:
             found, later = walk(*given)
         recorder.protect()
-        early, one_more = len(recorder.calls), torch.ones_like(found[0])
+        one_more = torch.ones_like(found[0])
         recorder.name(one_more, "one_more")
+        early, recorder.calls = recorder.calls, []
         with recorder:
             slopes = later(one_more)
-        calls, recorder.arguments = recorder.calls, set()
-        results = [recorder.write(tensor) for tensor in found]
-        late = [recorder.write(slope) for slope in slopes]
-        moved = {name for call in calls[early:] for name in call.results}
-        used = {name for call in calls[early:] for name in call.arguments}.union(late)
-        kept = sorted(name for name in used - moved if name[1:].isdigit())
-        inputs = [f"x{place} = given[{place}]" for place in range(len(given))]
-        first = [*inputs, *_write(calls[:early], {*results, *kept}), f"return ({_join(results)}), ({_join(kept)})"]
-        second = [f"({_join(kept)}) = kept"] if kept else []
-        second += [*_write(calls[early:], set(late)), f"return ({_join(late)})"]
-        lines = ["def first(given):", *first, "def second(kept, one_more):", *second]
+        recorder.arguments = set()
+        results, late = [recorder.write(tensor) for tensor in found], [recorder.write(slope) for slope in slopes]
+        own = {name for call in recorder.calls for name in call.results}
+        kept = sorted(filter(_is_local, {name for call in recorder.calls for name in call.arguments}.union(late) - own))
+        lines = ["def first(given):", *(f"x{place} = given[{place}]" for place in range(len(given)))]
+        lines += [*_write(early, {*results, *kept}), f"return ({_join(results)}), ({_join(kept)})"]
+        lines += ["def second(kept, one_more):", f"({_join(kept)}) = kept"]
+        lines += [*_write(recorder.calls, set(late)), f"return ({_join(late)})"]
         self.source = "\n".join(line if line.startswith("def") else f"    {line}" for line in lines)
-        exec(compile(self.source, "<recorded step>", "exec"), recorder.held)
+        exec(compile(self.source, "<recorded>", "exec"), recorder.held)  # noqa: S102
         self.first: Callable[[Sequence[Tensor]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]] = recorder.held["first"]
         self.second: Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor | None, ...]] = recorder.held["second"]
 
 
-class _Call:
-    def __init__(self, results: list[str], line: str, arguments: set[str]) -> None:
-        self.results, self.line, self.arguments = results, line, arguments
+class _Call(NamedTuple):
+    results: list[str]
+    line: str
+    arguments: set[str]
 
 
 class _Recorder(TorchFunctionMode):
@@ -143,7 +141,7 @@ class _Recorder(TorchFunctionMode):
             text = f"{self.hold(func)}({', '.join(given)})"
             if in_place:
                 self.calls.append(_Call([], text, self.arguments))
-            elif name == "detach" and given[0][1:].isdigit() and given[0][0] == "v":
+            elif name == "detach" and _is_local(given[0]) and given[0][0] == "v":
                 self.name(result, given[0])  # nothing here has a gradient
             elif text in self.views:
                 for each, known in zip(several, self.views[text]):
@@ -161,6 +159,10 @@ def _join(names: Iterable[str]) -> str:
     return "".join(f"{name}, " for name in names)
 
 
+def _is_local(name: str) -> bool:
+    return name[1:].isdigit()
+
+
 def _write(calls: Sequence[_Call], wanted: set[str]) -> list[str]:
     """Those lines whose results anything needs, and where each is needed no more."""
     lines: list[str] = []
@@ -168,7 +170,7 @@ def _write(calls: Sequence[_Call], wanted: set[str]) -> list[str]:
     for call in reversed(calls):
         if call.results and not needed.intersection(call.results):
             continue
-        over = sorted(name for name in call.arguments.union(call.results) - needed if name[1:].isdigit())
+        over = sorted(name for name in call.arguments.union(call.results) - needed if _is_local(name))
         lines += [f"del {', '.join(over)}"] if over else []
         lines.append(call.line)
         needed |= call.arguments

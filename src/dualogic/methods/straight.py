@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -9,9 +10,9 @@ from torch import Tensor
 
 from dualogic.compile.instructions import Registers
 from dualogic.compile.straight import Straight, Unrecordable
-from dualogic.losses.truncated_normal import loss_and_slope, truncated_normal_loss
+from dualogic.losses.truncated_normal import truncated_normal_loss
 from dualogic.methods.base import State
-from dualogic.methods.closed_form import differentiable_slopes, find_slopes
+from dualogic.methods.closed_form import Closed, Slopes, lose
 from dualogic.methods.mixture import Mixture
 
 if TYPE_CHECKING:
@@ -24,20 +25,14 @@ LARGEST = 1_000_000
 
 
 class Taken(NamedTuple):
-    """A step that changed nothing yet.
-
-    Attributes:
-        losses: ``(batch, rules)``; a gradient flows through these alone.
-        costs: likewise, with the rows after the step.
-        rows: after the step.
-        sums: the sum of the costs before and after the step, and the largest move.
-        state: what all samples share, after the step.
+    """A step that has changed nothing yet: losses and costs ``(batch, rules)``, rows, and state; and what tells whether all is
+    fine: the sums of the costs before and after, and the largest move.
     """
 
     losses: Tensor
     costs: Tensor
     rows: Tensor
-    sums: tuple[Tensor, Tensor, Tensor]
+    sums: Sequence[Tensor]
     state: State
 
 
@@ -46,91 +41,62 @@ class Steps:
 
     def __init__(self, program: DualProgram) -> None:
         self.leaves = tuple(sorted({leaf.operand[0] for leaf in program.plan.leaves}))
-        self.taught = tuple(self.leaves.index(number) for number in program.taught)
         self.known: dict[Any, Straight | None] = {}
 
     def take(self, program: DualProgram, rows: Tensor, state: State, registers: Registers, evident: bool) -> Taken | None:
         """A step, or ``None`` if it is not recorded; rows that all samples share move by the mean."""
         atoms = [registers[number] for number in self.leaves]
         key = (rows.shape, rows.dtype, evident, *[(atom.shape, atom.stride(), atom.dtype) for atom in atoms])
-        straight = self.known.get(key)
+        given = [rows, *state.values(), *atoms]
+        straight = self.known.get(key) or self._record(program, key, given, tuple(state), evident)
         if straight is None:
-            straight = self._record(program, key, [rows, *state.values(), *atoms], tuple(state), evident)
-            if straight is None:
-                return None
+            return None
         found: list[Tensor] = []
-        losses: Tensor = _Taken.apply(  # type: ignore[no-untyped-call]
-            program, straight, [rows, *state.values(), *atoms], found, *[atoms[place] for place in self.taught]
-        )
-        costs, new, before, after, most, *states = found
-        return Taken(losses, costs, new, (before, after, most), dict(zip(state, states)))
+
+        def compute() -> tuple[Tensor, Slopes]:
+            (losses, *rest), kept = straight.first(given)
+            found.extend(rest)
+            return losses, lambda gradient: straight.second(kept, gradient)
+
+        def repeat(taught: Sequence[Tensor]) -> Tensor:
+            delta, *tensors = found[5 + len(state) :]
+            shares: dict[int, Any] = {level.number: level.share for level in program.leaning}
+            unknown = [number for number, share in shares.items() if share is None]
+            shares.update(zip(unknown, tensors or [1.0] * len(unknown)))
+            mixture = Mixture(program.rule, found[1], nearest=program.nearest, shares=shares)
+            known = {**dict(zip(self.leaves, atoms)), **dict(zip(program.taught, taught))}
+            return truncated_normal_loss(program.plan.fold(known, mixture), delta)  # type: ignore[arg-type]
+
+        losses: Tensor = Closed.apply(compute, repeat, *[registers[number] for number in program.taught])  # type: ignore[no-untyped-call]
+        return Taken(losses, found[0], found[1], found[2:5], dict(zip(state, found[5:])))
 
     def _record(
-        self, program: DualProgram, key: Any, given: list[Tensor], names: tuple[str, ...], evident: bool
+        self, program: DualProgram, key: Any, given: list[Tensor], names: Sequence[str], evident: bool
     ) -> Straight | None:
         if key not in self.known:
             if len(self.known) < MOST and sum(tensor.numel() for tensor in given) <= LARGEST:
                 self.known[key] = None
             return None
-        count = 1 + len(names)
 
-        def walk(rows: Tensor, *rest: Tensor) -> Any:
-            return _walk(program, rows, dict(zip(names, rest)), dict(zip(self.leaves, rest[count - 1 :])), evident)
+        def walk(rows: Tensor, *rest: Tensor) -> tuple[Sequence[Tensor], Slopes]:
+            return _walk(program, rows, dict(zip(names, rest)), dict(zip(self.leaves, rest[len(names) :])), evident)
 
         try:
             self.known[key] = Straight(walk, [tensor.detach() for tensor in given], program.plan.fixed())
         except Unrecordable:
-            self.known.clear()
             program.recorded = None
-        return self.known.get(key)
+        return self.known[key]
 
 
-def _walk(program: DualProgram, rows: Tensor, state: State, atoms: Any, evident: bool) -> Any:
+def _walk(program: DualProgram, rows: Tensor, state: State, atoms: Any, evident: bool) -> tuple[Sequence[Tensor], Slopes]:
     """What is recorded; see :mod:`dualogic.loss.step`, of which this is the shortest way through."""
-    with torch.enable_grad():
-        values = program.settle(state, atoms, evident)
+    values = program.settle(state, atoms, evident)
     with torch.no_grad():
         costs, moves, noted = program.moves(rows, state, values)
         new = program.apply_moves(rows, moves.sum(0, keepdim=True) / moves.shape[0] if program.shared else moves, values)
         mixture = program.mixture(new, state, values, remember=True, sloped=True)
         delta = state["delta"].to(costs.dtype, copy=True)
-        seen = program.plan.fold(values, mixture)
-        losses, slope = loss_and_slope(seen, delta)
+        losses, seen, slopes = lose(program.plan, mixture, delta, values, program.taught)
         after = program.advance(state, seen, None, noted)
         shares = [share for share in values.shares.values() if isinstance(share, Tensor)]
-
-    def later(gradient: Tensor) -> list[Tensor | None]:
-        with torch.no_grad():
-            slopes = find_slopes(program.plan, mixture, values, gradient * slope)
-        return [slopes.get(number) for number in program.taught]
-
-    return [losses, seen, new, costs.sum(), seen.sum(), moves.amax(), *after.values(), delta, *shares], later
-
-
-class _Taken(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, program: DualProgram, straight: Straight, given: list[Tensor], found: list[Tensor], *atoms: Tensor
-    ) -> Tensor:
-        (losses, *rest), kept = straight.first(given)
-        found += rest
-        ctx.held = program, straight, kept, given, rest
-        ctx.save_for_backward(*atoms)
-        return losses
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        program, straight, kept, given, rest = ctx.held
-        atoms = ctx.saved_tensors
-        if not torch.is_grad_enabled():
-            return (*(None,) * 4, *straight.second(kept, gradients[0]))
-        steps: Steps = program.recorded
-        number = len(given) - len(steps.leaves) - 1  # of what all samples share
-        delta, *found = rest[5 + number :]
-        shares = {level.number: 1.0 if level.share is None else level.share for level in program.leaning}
-        shares.update(zip([level.number for level in program.leaning if level.share is None], found))
-        mixture = Mixture(program.rule, rest[1], nearest=program.nearest, shares=shares)
-        registers = {**dict(zip(steps.leaves, given[1 + number :])), **dict(zip(program.taught, atoms))}
-        wanted = ctx.needs_input_grad[4:]
-        slopes = differentiable_slopes(program.plan, mixture, delta, registers, atoms, wanted, gradients[0])
-        return (*(None,) * 4, *slopes)
+        return [losses, seen, new, costs.sum(), seen.sum(), moves.amax(), *after.values(), delta, *shares], slopes
