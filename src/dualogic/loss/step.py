@@ -92,15 +92,9 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
     """A step with the atoms' values of what is taught, and of what is believed."""
     program, selection = parts.program, call.selection
     compiling = torch.compiler.is_compiling()
-    eager = call.at_once or compiling or parts.manual or not _is_plain(parts) or call.believed is not None
-    if call.updating and selection is None and call.index is not None and not eager:
-        whole = program.whole_step(call.index, parts.table.values, parts.state, parts.guard.flags, values)
-        if whole is not None:
-            return Outcome(*whole)
-    if call.updating and selection is None and call.at_once and not parts.manual and call.believed is None:
-        recorded = _take_recorded(parts, call, values)
-        if recorded is not None:
-            return recorded
+    short = None if compiling else _take_short(parts, call, values)
+    if short is not None:
+        return short
     fetched = Fetched.of(parts, call.index, call.at_once, call.optimal)
     if compiling:
         fetched = fetched.copied()
@@ -149,22 +143,27 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
     return Outcome(losses, costs, update, after if selection is None else selection.gate(after, state))
 
 
-def _take_recorded(parts: Parts, call: Call, values: Any) -> Outcome | None:
-    """A step without the walk through the rules, if it is recorded and nothing about it is special or wrong."""
-    table, index = parts.table, call.index
-    if parts.peers is not None or type(table) not in (DualTable, SharedRow) or not parts.program.width:
+def _take_short(parts: Parts, call: Call, values: Any) -> Outcome | None:
+    """A training step without the walk through the rules, if nothing about it is special or wrong: recorded on a CPU, in three
+    kernels on a GPU.
+    """
+    table, index, program = parts.table, call.index, parts.program
+    usual = call.updating and call.selection is None and call.believed is None and parts.peers is None and not parts.manual
+    if not usual or type(table) not in (DualTable, SharedRow) or not program.width:
         return None
+    if not call.at_once:
+        whole = None if index is None else program.whole_step(index, table.values, parts.state, parts.guard.flags, values)
+        return None if whole is None else Outcome(*whole)
     if index is not None and has_duplicates(index):
         return None
-    taken = parts.program.recorded_step(table.fetch(index), parts.state, values)  # type: ignore[arg-type]
+    taken = program.recorded_step(table.fetch(index), parts.state, values)  # type: ignore[arg-type]
     if taken is None:
         return None
-    limit, most = _limits(parts, taken.costs.dtype, stored=True)
-    before, after, largest = taken.sums
+    losses, costs, rows, sums, state = taken
+    limit, most = _limits(parts, costs.dtype, stored=True)
     # Costs are not negative: if their sum is small enough, so are they. If not, the walk tells what is wrong.
-    if not (before.item() < limit and after.item() < limit and largest.item() < most):
-        return None
-    return Outcome(taken.losses, taken.costs, Update(taken.rows, index, taken.rows), taken.state)
+    fine = sums[0].item() < limit and sums[1].item() < limit and sums[2].item() < most
+    return Outcome(losses, costs, Update(rows, index, rows), state) if fine else None
 
 
 def _scale_first(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> State:

@@ -82,7 +82,7 @@ class Program(abc.ABC):
         return None
 
     def recorded_step(self, rows: Tensor, state: State, values: Any) -> Any:
-        """On a CPU, a training step that was recorded: see :class:`~dualogic.methods.straight.Taken`; or ``None``."""
+        """On a CPU, a training step that was recorded: see :data:`~dualogic.methods.straight.Taken`; or ``None``."""
         return None
 
     def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -24,16 +24,8 @@ LARGEST = 1_000_000
 """Of numbers in the atoms of a batch: where there are more, the walk takes no time beside them."""
 
 
-class Taken(NamedTuple):
-    """A step that has changed nothing yet: losses and costs ``(batch, rules)``, rows, and state; and what tells whether all is
-    fine: the sums of the costs before and after, and the largest move.
-    """
-
-    losses: Tensor
-    costs: Tensor
-    rows: Tensor
-    sums: Sequence[Tensor]
-    state: State
+Taken = tuple[Tensor, Tensor, Tensor, Sequence[Tensor], State]
+"""A step that has changed nothing yet: losses, costs, rows, the sums of the costs before and after with the largest move, state."""
 
 
 class Steps:
@@ -68,7 +60,7 @@ class Steps:
             return truncated_normal_loss(program.plan.fold(known, mixture), delta)  # type: ignore[arg-type]
 
         losses: Tensor = Closed.apply(compute, repeat, *[registers[number] for number in program.taught])  # type: ignore[no-untyped-call]
-        return Taken(losses, found[0], found[1], found[2:5], dict(zip(state, found[5:])))
+        return losses, found[0], found[1], found[2:5], dict(zip(state, found[5:]))
 
     def _record(
         self, program: DualProgram, key: Any, given: list[Tensor], names: Sequence[str], evident: bool
