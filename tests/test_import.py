@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import logging, sys, torch
 before, seed = set(sys.modules), torch.get_rng_state()
@@ -12,6 +14,8 @@ logic = dl.LogicLoss((x <= 0) | (x >= 1), num_samples=3)
 logic(torch.arange(3), x=torch.rand(3, generator=torch.Generator(), requires_grad=True)).backward()
 assert torch.equal(seed, torch.get_rng_state())
 assert not logging.root.handlers and not logging.getLogger("dualogic").handlers
+late = {"diagnosis", "lint", "report", "text", "data", "metrics", "demo", "integrations"}
+assert not late & {name.split(".")[1] for name in sys.modules if name.startswith("dualogic.")}
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}), "torch._dynamo" in sys.modules)
 """
 
@@ -22,3 +26,24 @@ def test_import_and_training_load_nothing_but_the_package():
     standard = set(sys.stdlib_module_names)
     assert set(packages) - standard <= {"dualogic", "torch", "triton"}  # which torch brings where it is built for GPUs
     assert compiler == "False", "torch._dynamo (with sympy, a second and more) must be loaded only where it is used"
+
+
+NAMES = """
+import dualogic as dl
+assert set(dl.__all__) | {"diagnosis", "report", "text"} <= set(dir(dl)), "names that are not loaded are listed too"
+for name in dl.__all__:
+    assert getattr(dl, name) is getattr(dl, name), "found once, then kept"
+assert dl.diagnosis.Monitor is dl.Monitor and dl.text.parsing.parse is dl.parse
+"""
+
+
+def test_what_a_loop_does_not_need_is_found_on_demand():
+    subprocess.run([sys.executable, "-c", NAMES], check=True)
+    import dualogic
+
+    with pytest.raises(AttributeError, match="module 'dualogic' has no attribute 'nothing'"):
+        _ = dualogic.nothing
+    for name in dualogic.__all__:
+        space = {}
+        exec(f"from dualogic import {name} as found", space)
+        assert space["found"] is getattr(dualogic, name)

@@ -1,7 +1,7 @@
 """Teach neural networks logical rules without letting them cheat.
 
 Declare symbols (:func:`var`, :func:`categorical`, :func:`boolean`), join comparisons of them with ``& | ~ >>``, and add
-:class:`LogicLoss` to the training loss. Modules that need more than torch are imported when they are first used.
+:class:`LogicLoss` to the training loss. What a training loop does not need is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dualogic import errors, methods
-from dualogic.diagnosis import Monitor, ShortcutReport, diagnose
 from dualogic.duals.options import Mapped
 from dualogic.errors import ShortcutWarning
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
@@ -21,14 +20,18 @@ from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or
 from dualogic.formula.shape import axis
 from dualogic.formula.symbol import categorical, mask, var
 from dualogic.formula.term import constant
-from dualogic.lint import Finding, lint
 from dualogic.loss import LogicLoss
-from dualogic.report.recorder import Recorder
-from dualogic.text.parsing import parse
-from dualogic.text.rule_set import RuleSet, load_rules, parse_rules
 
 if TYPE_CHECKING:
     from dualogic import data, metrics
+    from dualogic import diagnosis as diagnosis
+    from dualogic import report as report
+    from dualogic import text as text
+    from dualogic.diagnosis import Monitor, ShortcutReport, diagnose
+    from dualogic.lint import Finding, lint
+    from dualogic.report.recorder import Recorder
+    from dualogic.text.parsing import parse
+    from dualogic.text.rule_set import RuleSet, load_rules, parse_rules
 
 __version__ = "0.1.0"
 
@@ -76,10 +79,25 @@ __all__ = [
     "var",
 ]
 
-_ON_DEMAND = {"data", "metrics"}
+_ON_DEMAND = {
+    **dict.fromkeys(("data", "diagnosis", "metrics", "report", "text"), ""),
+    **dict.fromkeys(("Monitor", "ShortcutReport", "diagnose"), "diagnosis"),
+    **dict.fromkeys(("Finding", "lint"), "lint"),
+    "Recorder": "report.recorder",
+    "parse": "text.parsing",
+    **dict.fromkeys(("RuleSet", "load_rules", "parse_rules"), "text.rule_set"),
+}
+"""The module that holds each name; nothing for a module itself."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module 'dualogic' has no attribute {name!r}")
+    if not _ON_DEMAND[name]:
         return importlib.import_module(f"dualogic.{name}")
-    raise AttributeError(f"module 'dualogic' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"dualogic.{_ON_DEMAND[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_DEMAND})

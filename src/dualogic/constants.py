@@ -57,3 +57,7 @@ class Constants(Generic[T]):
                 found = make()
             self._kept[key] = found
         return found
+
+    def all(self) -> list[T]:
+        """Everything that is kept."""
+        return list(self._kept.values())

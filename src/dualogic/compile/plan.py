@@ -127,6 +127,10 @@ class Plan:
         """Positions as a tensor that stays on the device: a list would travel there at every step."""
         return self._positions.get((places, device), lambda: torch.tensor(places, device=device))
 
+    def fixed(self) -> list[Tensor]:
+        """The tensors that it has made so far, and never changes."""
+        return [*self._positions.all(), *(constant for group in self._on_device.all() for constant in group)]
+
     @staticmethod
     def _root(branch: Branch, registers: Registers | Guided | Settled, combine: Combine, count: int) -> Tensor:
         value = branch.fold(registers, combine)

@@ -13,7 +13,7 @@ from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
 from dualogic.compile.instructions import Guided
 from dualogic.compile.plan import describe_cost
-from dualogic.duals.table import DualTable, Update
+from dualogic.duals.table import DualTable, SharedRow, Update, has_duplicates
 from dualogic.errors import NonFiniteError
 from dualogic.kernels import fused
 from dualogic.loss.beliefs import average, tile
@@ -95,11 +95,9 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
     """A step with the atoms' values of what is taught, and of what is believed."""
     program, selection = parts.program, call.selection
     compiling = torch.compiler.is_compiling()
-    eager = call.at_once or compiling or parts.manual or not _is_plain(parts) or call.believed is not None
-    if call.updating and selection is None and call.index is not None and not eager:
-        whole = program.whole_step(call.index, parts.table.values, parts.state, parts.guard.flags, values)
-        if whole is not None:
-            return Outcome(*whole)
+    short = None if compiling else _take_short(parts, call, values)
+    if short is not None:
+        return short
     fetched = Fetched.of(parts, call.index, call.at_once, call.optimal)
     if compiling:
         fetched = fetched.copied()
@@ -147,6 +145,29 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
             finite = (seen < limit).all(1)
     after = program.advance(state, seen, finite, noted)
     return Outcome(losses, costs, update, after if selection is None else selection.gate(after, state), emphasis)
+
+
+def _take_short(parts: Parts, call: Call, values: Any) -> Outcome | None:
+    """A training step without the walk through the rules, if nothing about it is special or wrong: recorded on a CPU, in three
+    kernels on a GPU.
+    """
+    table, index, program = parts.table, call.index, parts.program
+    usual = call.updating and call.selection is None and call.believed is None and parts.peers is None and not parts.manual
+    if not usual or type(table) not in (DualTable, SharedRow) or not program.width:
+        return None
+    if not call.at_once:
+        whole = None if index is None else program.whole_step(index, table.values, parts.state, parts.guard.flags, values)
+        return None if whole is None else Outcome(*whole)
+    if index is not None and has_duplicates(index):
+        return None
+    taken = program.recorded_step(table.fetch(index), parts.state, values)  # type: ignore[arg-type]
+    if taken is None:
+        return None
+    losses, costs, rows, sums, state = taken
+    limit, most = _limits(parts, costs.dtype, stored=True)
+    # Costs are not negative: if their sum is small enough, so are they. If not, the walk tells what is wrong.
+    fine = sums[0].item() < limit and sums[1].item() < limit and sums[2].item() < most
+    return Outcome(losses, costs, Update(rows, index, rows), state) if fine else None
 
 
 def _scale_first(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> State:

@@ -81,6 +81,10 @@ class Program(abc.ABC):
         """A whole training step in place, where a method has a faster way: losses and costs, or ``None``."""
         return None
 
+    def recorded_step(self, rows: Tensor, state: State, values: Any) -> Any:
+        """On a CPU, a training step that was recorded: see :data:`~dualogic.methods.straight.Taken`; or ``None``."""
+        return None
+
     def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:
         """The rows after a move."""
         return rows + moves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +14,8 @@ from dualogic.compile.tree import Branch, JunctionBranch, Leaf, QuantifierBranch
 from dualogic.losses.truncated_normal import loss_and_slope, truncated_normal_loss
 from dualogic.methods.lean import Leaning
 from dualogic.methods.mixture import Mixture
+
+Slopes = Callable[[Tensor], "Sequence[Tensor | None]"]
 
 
 def has_closed_form(plan: Plan) -> bool:
@@ -40,48 +43,69 @@ def closed_losses(
         values: of the atoms.
         taught: the registers of atoms that a gradient may reach.
     """
-    found: tuple[Tensor, Tensor] = _Closed.apply(  # type: ignore[no-untyped-call]
-        plan, mixture, delta, values, taught, *(values[number] for number in taught)
-    )
-    return found
+    found: list[Tensor] = []
+
+    def compute() -> tuple[Tensor, Slopes]:
+        losses, costs, slopes = lose(plan, mixture, delta, values, taught)
+        found.append(costs)
+        return losses, slopes
+
+    def repeat(atoms: Sequence[Tensor]) -> Tensor:
+        registers = dict(enumerate(values.taught if isinstance(values, Settled) else values))
+        return truncated_normal_loss(plan.fold({**registers, **dict(zip(taught, atoms))}, mixture.again()), delta)
+
+    losses: Tensor = Closed.apply(compute, repeat, *(values[number] for number in taught))  # type: ignore[no-untyped-call]
+    return losses, found[0]
 
 
-class _Closed(torch.autograd.Function):
+def lose(plan: Plan, mixture: Mixture, delta: Tensor, values: Any, taught: tuple[int, ...]) -> tuple[Tensor, Tensor, Slopes]:
+    """Losses, costs, and what brings the gradient of the losses to the atoms; for the arguments see :func:`closed_losses`."""
+    costs = plan.fold(values, mixture)
+    losses, slope = loss_and_slope(costs, delta)
+
+    def slopes(gradient: Tensor) -> list[Tensor | None]:
+        found: dict[int, Tensor] = {}
+        below = gradient * slope
+        for branch, places in plan.roots:
+            whole = len(places) == below.shape[1]
+            part = below if whole else below.index_select(1, plan.positions(tuple(places), below.device))
+            _reach(branch, part, mixture, values, found)
+        return [found.get(number) for number in taught]
+
+    return losses, costs, slopes
+
+
+class Closed(torch.autograd.Function):
+    """Losses from atoms by functions of one's own.
+
+    Args:
+        compute: gives the losses, and what brings their gradient to the atoms.
+        repeat: gives the losses again, from atoms that they can be differentiated by.
+        atoms: that a gradient may reach.
+    """
+
     @staticmethod
     def forward(
-        ctx: Any, plan: Plan, mixture: Mixture, delta: Tensor, values: Any, taught: tuple[int, ...], *atoms: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        costs = plan.fold(values, mixture)
-        losses, slope = loss_and_slope(costs, delta)
-        ctx.held = plan, mixture, delta, values, taught, slope
+        ctx: Any,
+        compute: Callable[[], tuple[Tensor, Slopes]],
+        repeat: Callable[[Sequence[Tensor]], Tensor],
+        *atoms: Tensor,
+    ) -> Tensor:
+        losses, ctx.slopes = compute()
+        ctx.repeat = repeat
         ctx.save_for_backward(*atoms)
-        ctx.mark_non_differentiable(costs)
-        ctx.set_materialize_grads(False)
-        return losses, costs
+        return losses
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        plan, mixture, delta, values, taught, slope = ctx.held
-        if gradients[0] is None:
-            return (None,) * (5 + len(taught))
-        wanted = ctx.needs_input_grad[5:]
-        if torch.is_grad_enabled():
-            # A second derivative is wanted: give a first one that can be differentiated.
-            atoms = ctx.saved_tensors
-            registers = list(values.taught if isinstance(values, Settled) else values)
-            for number, atom in zip(taught, atoms):
-                registers[number] = atom
-            losses = truncated_normal_loss(plan.fold(registers, mixture.again()), delta)
-            moving = [atom for atom, needed in zip(atoms, wanted) if needed]
-            found = iter(torch.autograd.grad(losses, moving, gradients[0], create_graph=True, allow_unused=True))
-            return (*(None,) * 5, *(next(found) if needed else None for needed in wanted))
-        slopes: dict[int, Tensor] = {}
-        slope = gradients[0] * slope
-        for branch, places in plan.roots:
-            whole = len(places) == slope.shape[1]
-            part = slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device))
-            _reach(branch, part, mixture, values, slopes)
-        return (*(None,) * 5, *(slopes.get(number) if needed else None for number, needed in zip(taught, wanted)))
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        if not torch.is_grad_enabled():
+            return (None, None, *ctx.slopes(gradients[0]))
+        # A second derivative is wanted: give a first one that can be differentiated.
+        atoms, wanted = ctx.saved_tensors, ctx.needs_input_grad[2:]
+        moving = [atom for atom, needed in zip(atoms, wanted) if needed]
+        found = torch.autograd.grad(ctx.repeat(atoms), moving, gradients[0], create_graph=True, allow_unused=True)
+        slopes = iter(found)
+        return (None, None, *(next(slopes) if needed else None for needed in wanted))
 
 
 def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes: dict[int, Tensor]) -> None:

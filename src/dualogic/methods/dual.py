@@ -29,6 +29,7 @@ from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import VIOLATIONS, DistributionalMethod, DistributionalProgram
 from dualogic.methods.lean import advance_known, is_all_evidence, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
+from dualogic.methods.straight import Steps, Taken
 from dualogic.normalize.unlabelled import check_unlabelled, describe_unlabelled, find_unlabelled
 from dualogic.numerics import is_transformed, wide
 
@@ -210,6 +211,7 @@ class DualProgram(DistributionalProgram):
         self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)] if self.nearest else []
         self.closed = self.spreads is None and has_closed_form(self.plan)
         self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
+        self.recorded = Steps(self) if self.closed and self.width and not method.loss_first else None
 
     def owners(self) -> tuple[int, ...]:
         found: list[int] = []
@@ -238,6 +240,12 @@ class DualProgram(DistributionalProgram):
         exponentiated, slow = method.rule == "exponentiated", self.manner.slow
         pace = Pace(method.step, exponentiated, method.local, method.share, slow, self.nearest)
         return two_level_step(self.two_levels, costs, index, stored, pace, bounds, scale, limit)
+
+    def recorded_step(self, rows: Tensor, state: State, values: Any) -> Taken | None:
+        if self.recorded is None or is_transformed():
+            return None
+        evident = not self.finding or is_all_evidence(state["known"])
+        return self.recorded.take(self, rows, state, values, evident)
 
     def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:
         assert isinstance(method, Dual)
@@ -273,11 +281,11 @@ class DualProgram(DistributionalProgram):
         new["known"] = torch.where(count > 0, advance_known(state["known"], mean, count[0]), state["known"])
         return new
 
-    def _shares(self, state: State) -> dict[int, Tensor | float]:
+    def _shares(self, state: State, evident: bool | None = None) -> dict[int, Tensor | float]:
         """How much of the antecedents is evidence, for each level of implications."""
         found: dict[int, Tensor | float] = {}
         shares, start = None, 0
-        if self.finding and not is_all_evidence(state["known"]):
+        if self.finding and not (is_all_evidence(state["known"]) if evident is None else evident):
             shares = share_of(state["known"])
         for level in self.leaning:
             if level.share is not None or shares is None:
@@ -296,7 +304,7 @@ class DualProgram(DistributionalProgram):
             found.update(zip(level.paths, values.unbind()))
         return found
 
-    def _mixture(
+    def mixture(
         self,
         rows: Tensor,
         state: State,
@@ -305,6 +313,7 @@ class DualProgram(DistributionalProgram):
         believed: Mixture | None = None,
         sloped: bool = False,
     ) -> Mixture:
+        """Folds values with the weights in some rows."""
         settled = isinstance(values, Settled)
         shares = values.shares if settled else self._shares(state)
         nears = values.nears if settled else None
@@ -317,14 +326,14 @@ class DualProgram(DistributionalProgram):
                 mixture.joined[branch.level.number] = seen
         return mixture
 
-    def settle(self, state: State, values: Any) -> Any:
-        if not (self.settled or self.fixed):
+    def settle(self, state: State, values: Any, evident: bool | None = None) -> Any:
+        if not (self.settled or self.fixed) and evident is None:
             return values
         nears: dict[int, Tensor | None] = dict.fromkeys(self.fixed)
+        shares = self._shares(state, evident)
         if not self.settled:
-            return Settled(values, {}, {}, nears, self._shares(state))
+            return Settled(values, {}, {}, nears, shares)
         closed = self._in_closed_form(values)
-        shares = self._shares(state)
         mixture = Mixture(self.rule, None, True, shares=shares, sloped=closed)
         with torch.set_grad_enabled(not closed):
             levels = {
@@ -341,7 +350,7 @@ class DualProgram(DistributionalProgram):
             return super().losses(rows, state, values)
         # Copies of what is updated in place before the backward pass.
         rows = rows.clone() if rows.shape[0] == 1 else rows
-        mixture = self._mixture(rows, state, values, remember=True, sloped=True)
+        mixture = self.mixture(rows, state, values, remember=True, sloped=True)
         delta = state["delta"].to(self._dtype(values), copy=True)
         return closed_losses(self.plan, mixture, delta, values, self.taught)
 
@@ -350,13 +359,13 @@ class DualProgram(DistributionalProgram):
             return fold_extremes(self.plan, values)
         believed = None
         if isinstance(values, Guided):
-            believed = self._mixture(rows, state, values.believed, remember=True)
+            believed = self.mixture(rows, state, values.believed, remember=True)
             with torch.no_grad():
                 self.plan.fold(values.believed, believed)
-        return self.plan.fold(values, self._mixture(rows, state, values, believed=believed))
+        return self.plan.fold(values, self.mixture(rows, state, values, believed=believed))
 
     def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor, Tensor | None]:
-        mixture = self._mixture(rows, state, values, remember=True)
+        mixture = self.mixture(rows, state, values, remember=True)
         costs = self.plan.fold(values, mixture)
         if not self.width:
             return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device), None

@@ -1,0 +1,109 @@
+"""A recorded walk does what the walk does, to the bit, and refuses to record what it could not repeat."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualogic.compile.straight import Straight, Unrecordable
+
+ONE = [
+    lambda a: a.exp(),
+    lambda a: 1.0 - a,
+    lambda a: a.unsqueeze(1).expand(-1, 2, -1).sum(1),
+    lambda a: torch.softmax(a, 1),
+    lambda a: a.detach(),
+    lambda a: (a + 0.5).clamp_(0.0, 1.0),
+    lambda a: a.to(a.dtype),
+    lambda a: a.view(a.shape[0], 1, -1).unbind(1)[0],
+    lambda a: torch.where(a > 0.5, a, -torch.inf).clamp_min(-9.0),
+]
+TWO = [
+    lambda a, b: a * b,
+    lambda a, b: torch.stack([a, b], 1)[:, 0],
+    lambda a, b: torch.lerp(a, b, 0.25),
+    lambda a, b: torch.cat([a, b], 1).narrow(1, 1, a.shape[1]).mul_(2.0),
+    lambda a, b: torch.addcmul(a, a, b, value=-1.0),
+]
+STEPS = st.lists(
+    st.tuples(st.integers(0, len(ONE) + len(TWO) - 1), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12
+)
+
+
+def walk_by(steps):
+    def walk(*given):
+        known = list(given)
+        for kind, first, second in steps:
+            a, b = known[first % len(known)], known[second % len(known)]
+            known.append(ONE[kind](a) if kind < len(ONE) else TWO[kind - len(ONE)](a, b))
+        return known[len(given) :][::-1], lambda slope: [None, slope * known[-1], (slope + known[0]).neg_()]
+
+    return walk
+
+
+def make(seed, count=2):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.rand(3, 4, generator=generator) for _ in range(count)]
+
+
+@given(STEPS, st.integers(0, 1000))
+def test_the_same_bits(steps, seed):
+    walk = walk_by(steps)
+    line = Straight(walk, make(0), [])
+    given, slope = make(seed + 1), torch.full((3, 4), 0.3)
+    before = [tensor.clone() for tensor in given]
+    expected, later = walk(*given)
+    for _ in range(2):
+        found, kept = line.first(given)
+        assert len(found) == len(expected)
+        assert all(map(torch.equal, found, expected))
+        for _ in range(2):  # a backward pass may be made twice
+            for slope_found, slope_wanted in zip(line.second(kept, slope), later(slope)):
+                assert slope_found is slope_wanted is None or torch.equal(slope_found, slope_wanted)
+    assert all(map(torch.equal, given, before))
+
+
+def test_only_what_is_needed_is_done_and_let_go():
+    def walk(x, y):
+        x.exp()
+        return [(x[:, 0] * x[:, 0] + x.to(x.dtype)[:, 0]).detach()], lambda slope: [slope]
+
+    line = Straight(walk, make(0), [])
+    assert line.source.count("getitem_") == 1
+    assert not any(name in line.source for name in ("exp", "detach", "to_"))
+    assert line.source.count("del ") == 2
+
+
+ELSEWHERE = torch.ones(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("walk", "why"),
+    [
+        (lambda x: [x * x.sum().item()], "item reads a tensor"),
+        (lambda x: [x if x.sum() > 0 else -x], "reads a tensor"),
+        (lambda x: [x + len(x.tolist())], "tolist reads a tensor"),
+        (lambda x: [x.add_(1.0)], "add_ writes into a tensor"),
+        (lambda x: [x.view(-1).mul_(2.0)], "mul_ writes into a tensor"),
+        (lambda x: [x.clone().__setitem__(0, 1.0)], "writes into a tensor"),
+        (lambda x: [torch.add(x, x, out=torch.empty(3, 4))], "writes into a tensor"),
+        (lambda x: [x + ELSEWHERE], "from elsewhere"),
+    ],
+)
+def test_what_cannot_be_repeated_is_refused(walk, why):
+    with pytest.raises(Unrecordable, match=why):
+        Straight(lambda x: (walk(x), lambda slope: [slope]), [torch.zeros(3, 4)], [])
+
+
+def test_what_comes_later_may_not_change_what_was_kept():
+    def walk(x):
+        kept = x + 1.0
+        return [kept], lambda slope: [kept.mul_(slope)]
+
+    with pytest.raises(Unrecordable, match="mul_ writes into a tensor"):
+        Straight(walk, [torch.zeros(2)], [])
+
+
+def test_fixed_tensors_may_be_read():
+    line = Straight(lambda x: ([x + ELSEWHERE], lambda slope: [slope * ELSEWHERE]), [torch.zeros(3, 4)], [ELSEWHERE])
+    assert torch.equal(line.first([torch.ones(3, 4)])[0][0], torch.full((3, 4), 2.0))

@@ -1,0 +1,142 @@
+"""Training steps on a CPU are recorded when their shapes repeat: the same bits, errors, and second derivatives."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import dualogic as dl
+from dualogic.errors import BindingError, NonFiniteError
+from dualogic.methods import straight
+from strategies import bindings, quantified
+
+METHODS = [
+    dl.methods.Dual(),
+    dl.methods.Dual(evidence=0.25, imply_step=0.3, local=False, share=0.1),
+    dl.methods.Dual(class_cost="probability", first="equal", rule="projected", delta="square", warmup=3),
+]
+NAMES = ("left", "middle", "right")
+A, B, C = (dl.boolean(name, input="logits") for name in NAMES)
+
+
+def train(logic, batches, recorded):
+    """Everything that a run leaves, and how many of its signatures were recorded."""
+    logic = copy.deepcopy(logic)
+    if not recorded:
+        logic._program.recorded = None
+    found = []
+    for index, tensors in batches:
+        leaves = {name: value.clone().requires_grad_(value.is_floating_point()) for name, value in tensors.items()}
+        loss = logic(index, **leaves)
+        if loss.requires_grad:
+            loss.backward()
+        found += [loss.detach(), *(leaf.grad for leaf in leaves.values()), logic._table.values.clone()]
+        found += [value.clone() for value in logic._state.values()] + [value["cost"] for value in logic.statistics().values()]
+    return found, [] if logic._program.recorded is None else [line for line in logic._program.recorded.known.values() if line]
+
+
+def are_equal(one, other):
+    return all((a is None and b is None) or torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("method", METHODS, ids=["default", "divided", "projected"])
+@given(data=st.data(), shared=st.booleans(), dtype=st.sampled_from([torch.float32, torch.float64]))
+def test_a_run_is_the_same_to_the_bit(method, data, shared, dtype):
+    rule = data.draw(quantified(shapes=[(3,), (2, 3)], masked=False))
+    tensors = data.draw(bindings(rule, batch=3, dtype=dtype))
+    logic = dl.LogicLoss({"one": rule, "two": A >> (B | C)}, num_samples=None if shared else 6, method=method)
+    assume(logic._program.recorded is not None)
+    generator = torch.Generator().manual_seed(0)
+    batches = []
+    for number in range(8):
+        tensors = {name: value[torch.randperm(3, generator=generator)] for name, value in tensors.items()}
+        tensors.update((name, torch.randn(3, generator=generator)) for name in NAMES)
+        size = 2 if number % 3 == 2 else 3
+        index = torch.tensor([1, 1, 4]) if number == 4 else torch.randperm(6, generator=generator)[:3]
+        batches.append((None if shared else index[:size], {name: value[:size] for name, value in tensors.items()}))
+    walked, _ = train(logic, batches, recorded=False)
+    found, lines = train(logic, batches, recorded=True)
+    assert lines
+    assert are_equal(found, walked)
+
+
+def make(rule=(A >> (B | C)), **options):
+    """A loss whose steps of four samples are recorded, and a batch."""
+    logic = dl.LogicLoss(rule, num_samples=8, **options)
+    generator = torch.Generator().manual_seed(0)
+    tensors = {name: torch.randn(4, generator=generator).requires_grad_() for name in NAMES}
+    for _ in range(3):
+        logic(torch.arange(4) + 4, **tensors)
+    assert any(logic._program.recorded.known.values())
+    return logic, tensors
+
+
+@pytest.mark.parametrize(("evidence", "opened"), [(False, False), ("found", False), ("found", True)])
+def test_second_derivatives_and_a_gradient_after_later_steps(evidence, opened):
+    logic, tensors = make(method=dl.methods.Dual(evidence=evidence))
+    leaves = [leaf for name, leaf in tensors.items() if name != "left" or opened or not evidence]
+    if opened:
+        logic._state["known"][4] = 0.07
+        for _ in range(2):
+            logic(torch.arange(4), **tensors)
+    twin = copy.deepcopy(logic)
+    twin._program.recorded = None
+    found = []
+    for each in (logic, twin):
+        loss = each(torch.arange(4), **tensors)
+        early = torch.autograd.grad(loss, leaves, retain_graph=True)
+        for _ in range(5):
+            each(torch.arange(4), **tensors)
+        late = torch.autograd.grad(loss, leaves, retain_graph=True)
+        assert are_equal(early, late)
+        first = torch.autograd.grad(loss, leaves, create_graph=True)
+        torch.testing.assert_close(first, early)
+        found.append([*first, *torch.autograd.grad(sum(slope.square().sum() for slope in first), leaves)])
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize(
+    "wrong", [[[0.5, 0.5], [torch.inf, 0.5]], [[1e30, -1e30], [0.5, 0.5]], [[0.5, torch.nan], [0.5, 0.5]], [[0.5] * 3]]
+)
+def test_errors_are_those_of_the_walk_and_nothing_changes(wrong):
+    x = dl.var("x", 2)
+    logic = dl.LogicLoss((x[0] <= 0) | (x[1] >= 1), num_samples=4)
+    index, fine = torch.arange(2), torch.full((2, 2), 0.5)
+    for _ in range(3):
+        logic(index, x=fine.clone().requires_grad_())
+    assert any(logic._program.recorded.known.values())
+    before = copy.deepcopy(logic.state_dict())
+    messages = []
+    for recorded in (logic._program.recorded, None):
+        logic._program.recorded = recorded
+        with pytest.raises((BindingError, NonFiniteError)) as caught:
+            logic(index, x=torch.tensor(wrong, requires_grad=True))
+        messages.append((caught.type, str(caught.value)))
+    assert messages[0] == messages[1]
+    assert all(torch.equal(value, before[name]) for name, value in logic.state_dict().items() if isinstance(value, torch.Tensor))
+
+
+def test_it_is_bounded_in_number_and_size(monkeypatch):
+    logic, tensors = make()
+    for size in range(1, 40):
+        for _ in range(2):
+            logic(torch.arange(size) % 8, **{name: leaf[:1].expand(size) for name, leaf in tensors.items()})
+    assert len(logic._program.recorded.known) <= straight.MOST
+    monkeypatch.setattr(straight, "LARGEST", 3)
+    with pytest.raises(AssertionError):
+        make()
+
+
+def test_frozen_manual_and_masked_calls_walk():
+    for options, call in (({"update": "manual"}, {}), ({}, {"where": torch.tensor([True] * 3 + [False])})):
+        logic = dl.LogicLoss(A >> (B | C), num_samples=8, **options)
+        tensors = {name: torch.randn(4).requires_grad_() for name in NAMES}
+        for _ in range(3):
+            logic(torch.arange(4), **tensors, **call)
+        assert not logic._program.recorded.known
+    with logic.frozen():
+        logic(torch.arange(4), **tensors)
+    assert not logic._program.recorded.known
