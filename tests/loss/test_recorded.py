@@ -63,6 +63,22 @@ def test_a_run_is_the_same_to_the_bit(method, data, shared, dtype):
     assert are_equal(found, walked)
 
 
+def test_many_rules_are_emphasised_in_both():
+    rules = {"violated": A, **{f"met {number}": B | C for number in range(11)}}
+    logic = dl.LogicLoss(rules, num_samples=8)
+    generator = torch.Generator().manual_seed(0)
+    shift = dict(zip(NAMES, (-3.0, 20.0, 0.0)))
+    batches = [
+        (torch.arange(4) + 2, {name: shift[name] + torch.randn(4, generator=generator) for name in NAMES}) for _ in range(5)
+    ]
+    walked, _ = train(logic, batches, recorded=False)
+    found, lines = train(logic, batches, recorded=True)
+    assert lines
+    assert are_equal(found, walked)
+    plain, _ = train(dl.LogicLoss(rules, 8, dl.methods.Dual(rules="mean")), batches, recorded=True)
+    assert not are_equal(found, plain)
+
+
 def make(rule=(A >> (B | C)), **options):
     """A loss whose steps of four samples are recorded, and a batch."""
     logic = dl.LogicLoss(rule, num_samples=8, **options)

@@ -167,7 +167,9 @@ def _take_short(parts: Parts, call: Call, values: Any) -> Outcome | None:
     limit, most = _limits(parts, costs.dtype, stored=True)
     # Costs are not negative: if their sum is small enough, so are they. If not, the walk tells what is wrong.
     fine = sums[0].item() < limit and sums[1].item() < limit and sums[2].item() < most
-    return Outcome(losses, costs, Update(rows, index, rows), state) if fine else None
+    if not fine:
+        return None
+    return Outcome(losses, costs, Update(rows, index, rows), state, program.emphasis(parts.state, costs.detach()))
 
 
 def _scale_first(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> State:
