@@ -25,7 +25,7 @@ LARGEST = 1_000_000
 
 
 Taken = tuple[Tensor, Tensor, Tensor, Sequence[Tensor], State]
-"""A step that has changed nothing yet: losses, costs, rows, the sums of the costs before and after with the largest move, state."""
+"""A step that changed nothing yet: losses, costs, rows, the sums of the costs before and after with the largest move, state."""
 
 
 class Steps:
