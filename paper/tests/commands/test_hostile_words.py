@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from command_answers import answer
+from dualogic.cli import main
 from dualogic.data.division import divide_by_class
 from dualogic.errors import DataError, OptionError
 from dualogic_paper.commands.run import parse_seeds
@@ -136,6 +137,26 @@ def test_a_cache_that_is_a_pipe_or_was_made_by_numpy(tmp_path, capsys):
     with np.load(made) as arrays:
         np.savez_compressed(tmp_path / "usps.npz", **arrays)
     assert load("usps", tmp_path)["train_x"].shape == (20, 16, 16)
+
+
+@pytest.mark.parametrize("command", ["list", "check usps"])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (os.mkfifo, "usps.json is a pipe"),
+        (lambda path: path.mkdir(), "usps.json is a folder"),
+        (lambda path: path.symlink_to("/dev/zero"), "usps.json is a device"),
+        (lambda path: path.write_bytes(b"[" * 100_000), "usps.json is not a manifest"),
+        (lambda path: path.touch() or os.truncate(path, 1 << 36), "usps.json has 68,719,476,736 bytes"),
+    ],
+)
+def test_a_manifest_that_is_no_file_or_no_manifest(command, make, said, tmp_path, capsys):
+    make_sample("usps", tmp_path, train=20, test=10)
+    (tmp_path / "usps.json").unlink()
+    make(tmp_path / "usps.json")
+    main(["data", *command.split(), "--folder", str(tmp_path)])
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err
 
 
 def bomb(kind):

@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualogic.errors import DataError
+from dualogic.files import read_bytes
 
 CONVERTER = 1
 """Raised when a converter would write other content from the same official files."""
+
+MOST_BYTES = 1 << 20
+"""Of a manifest."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,11 +60,11 @@ class Manifest:
         """
         path = cls.path(cache)
         try:
-            fields: Any = json.loads(path.read_text(encoding="utf-8"))
+            fields: Any = json.loads(read_bytes(path, MOST_BYTES).decode("utf-8"))
             manifest = cls(**fields)
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise DataError(
                 f"{path} is not a manifest ({error}); delete it, and {cache.name} is checked by its content"
             ) from error
