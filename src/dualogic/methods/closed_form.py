@@ -51,8 +51,10 @@ def closed_losses(
         return losses, slopes
 
     def repeat(atoms: Sequence[Tensor]) -> Tensor:
-        registers = dict(enumerate(values.taught if isinstance(values, Settled) else values))
-        return truncated_normal_loss(plan.fold({**registers, **dict(zip(taught, atoms))}, mixture.again()), delta)
+        registers = list(values.taught if isinstance(values, Settled) else values)
+        for number, atom in zip(taught, atoms):
+            registers[number] = atom
+        return truncated_normal_loss(plan.fold(registers, mixture.again()), delta)
 
     losses: Tensor = Closed.apply(compute, repeat, *(values[number] for number in taught))  # type: ignore[no-untyped-call]
     return losses, found[0]

@@ -52,9 +52,8 @@ class Steps:
 
         def repeat(taught: Sequence[Tensor]) -> Tensor:
             delta, *tensors = found[5 + len(state) :]
-            shares: dict[int, Any] = {level.number: level.share for level in program.leaning}
-            unknown = [number for number, share in shares.items() if share is None]
-            shares.update(zip(unknown, tensors or [1.0] * len(unknown)))
+            shares: dict[int, Any] = {level.number: 1.0 if level.share is None else level.share for level in program.leaning}
+            shares.update(zip([level.number for level in program.leaning if level.share is None], tensors))
             mixture = Mixture(program.rule, found[1], nearest=program.nearest, shares=shares)
             known = {**dict(zip(self.leaves, atoms)), **dict(zip(program.taught, taught))}
             return truncated_normal_loss(program.plan.fold(known, mixture), delta)  # type: ignore[arg-type]
@@ -91,4 +90,6 @@ def _walk(program: DualProgram, rows: Tensor, state: State, atoms: Any, evident:
         losses, seen, slopes = lose(program.plan, mixture, delta, values, program.taught)
         after = program.advance(state, seen, None, noted)
         shares = [share for share in values.shares.values() if isinstance(share, Tensor)]
-        return [losses, seen, new, costs.sum(), seen.sum(), moves.amax(), *after.values(), delta, *shares], slopes
+        before = costs.sum()
+        sums = before, before if seen is costs else seen.sum(), moves.amax()
+        return [losses, seen, new, *sums, *after.values(), delta, *shares], slopes
