@@ -111,8 +111,8 @@ MUTANTS = (
     Mutant(
         "second derivatives of losses in closed form are dropped",
         "src/dualogic/methods/closed_form.py",
-        "if torch.is_grad_enabled():",
-        "if False:",
+        "if not torch.is_grad_enabled():",
+        "if True:",
         "tests/methods/test_closed_gradient.py",
     ),
     Mutant(

@@ -45,7 +45,7 @@ def evidence(formula: Any, share: Any = True) -> Formula:
         True
         >>> p, q = torch.tensor([0.75], requires_grad=True), torch.tensor([0.5], requires_grad=True)
         >>> dl.LogicLoss(rule)(a=p, b=q).backward()
-        >>> p.grad, q.grad
+        >>> p.grad.abs(), q.grad
         (tensor([0.]), tensor([-0.6355]))
     """
     return Evidence(as_formula(formula, "evidence"), as_share(share, "the share of evidence"))
