@@ -108,7 +108,7 @@ def test_supervised_sees_all_labels_and_takes_as_many_steps(small):
 def test_divergence_is_a_result(small, tmp_path, monkeypatch):
     task, machine = small
 
-    def outputs(self, network, labelled, pool):
+    def outputs(self, network, labelled, pool, teacher=None):
         loss = sum(parameter.sum() for parameter in network.parameters())
         return loss * math.nan, {}
 

@@ -22,7 +22,7 @@ MOSTLY = 0.7
 """A rule that spent at least this fraction of its pull where it asks for nothing is what brought its consequent there."""
 CAME = 0.2
 """The fraction of the units elsewhere on which the consequent must have come since it was there least."""
-LARGE = 2.0
+LARGE = 1.5
 """A delta of at least this many times the median of the other rules' is large."""
 
 
