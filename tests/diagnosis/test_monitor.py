@@ -491,7 +491,7 @@ def test_the_page_lists_every_kind_with_its_thresholds():
     wrong = meaning[alarm.CONTRADICTED]
     assert f"after {watch_consequent.LASTING} looks" in wrong
     assert f"not {100 * watch_consequent.STUCK:.0f} % fewer than {window.LATE} looks ago" in wrong
-    assert watch_consequent.LARGE == 2.0
+    assert watch_consequent.LARGE == 1.5
     assert f"{watch.VISITS} visits" in meaning[alarm.FROZEN]
     assert f"{100 * verdict.UNIFORM:.1f} %" in meaning[alarm.FROZEN]
     assert f"first {watch.SETTLED} looks" in page
