@@ -7,7 +7,7 @@ import torch
 
 import dualogic as dl
 from dualogic_paper.arms import names
-from dualogic_paper.runner import Config, Machine, train
+from dualogic_paper.runner import Config, Machine, RunFolder, train
 from dualogic_paper.tasks import TASKS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -27,3 +27,21 @@ def test_recorded_steps_compute_what_plain_ones_do(tmp_path, name, method):
     ]
     plain, recorded = ([row["task_loss"] for row in result.history] for result in results)
     assert recorded == pytest.approx(plain, rel=0.05)
+
+
+def test_a_run_that_is_stopped_ends_as_one_that_is_not(tmp_path):
+    task = dataclasses.replace(TASKS["cifar100"]().make_smoke(tmp_path), epochs=30, measure_every=1)
+    config, machine = Config(task, "none"), Machine(accelerator="cuda", data=tmp_path, checkpoint_seconds=0.0)
+    whole = train(config, machine)
+
+    def stop(epoch, measures):
+        if epoch == 6:
+            raise KeyboardInterrupt
+
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        train(config, machine, folder, stop)
+    resumed = train(config, machine, folder)
+    assert [row["task_loss"] for row in resumed.history[-5:]] == pytest.approx(
+        [row["task_loss"] for row in whole.history[-5:]], rel=0.3
+    )

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from lightning.fabric import Fabric
 
 from dualogic.errors import StateError
 from dualogic_paper.runner import Config, Machine, RunFolder, run_all, train
 from dualogic_paper.runner.folder import CHECKPOINT, CONFIG
 from dualogic_paper.runner.result import find_commit
 from dualogic_paper.runner.sweep import folder_of
+from dualogic_paper.runner.train import Loop
 from dualogic_paper.tasks import Digits
 
 KILLS = 4
@@ -67,6 +69,18 @@ def test_stopped_after_an_epoch(small, tmp_path, method, view):
     resumed = train(config, machine, folder)
     assert dataclasses.replace(resumed, seconds=0.0) == dataclasses.replace(whole, seconds=0.0)
     assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_a_recorded_step_keeps_reading_the_rate_that_the_schedule_sets(small, tmp_path):
+    task, machine = small
+    config, fabric = Config(dataclasses.replace(task, optimizer="sgd", decay="cosine"), "none"), Fabric(accelerator="cpu")
+    folder = RunFolder(tmp_path)
+    Loop(fabric, config, machine, folder).save()
+    resumed = Loop(fabric, config, dataclasses.replace(machine, capture=True), folder)
+    rates = [group["lr"] for group in resumed.optimizer.param_groups]
+    resumed.resume()
+    assert all(isinstance(rate, torch.Tensor) for rate in rates)
+    assert all(group["lr"] is rate for group, rate in zip(resumed.optimizer.param_groups, rates))
 
 
 def test_other_configuration_is_refused(small, tmp_path):

@@ -256,7 +256,11 @@ class Loop:
             self.progress = Progress(**state["progress"])
             self._load(state["network"])
             self.best_weights = {name: tensor.to(self.fabric.device) for name, tensor in state["best"].items()}
+            rates = [group["lr"] for group in self.optimizer.param_groups]
             self.optimizer.load_state_dict(state["optimizer"])
+            # The schedule sets the rates. Those of a checkpoint are on the CPU, where a recorded step never reads them again.
+            for group, rate in zip(self.optimizer.param_groups, rates):
+                group["lr"] = rate
             if self.logic is not None:
                 self.logic.load_state_dict(state["logic"])
             if self.teacher is not None:
