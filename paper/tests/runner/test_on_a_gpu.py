@@ -4,10 +4,13 @@ import dataclasses
 
 import pytest
 import torch
+from lightning.fabric import Fabric
 
 import dualogic as dl
 from dualogic_paper.arms import names
 from dualogic_paper.runner import Config, Machine, RunFolder, train
+from dualogic_paper.runner.step import WARM_UP
+from dualogic_paper.runner.train import Loop
 from dualogic_paper.tasks import TASKS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -29,19 +32,24 @@ def test_recorded_steps_compute_what_plain_ones_do(tmp_path, name, method):
     assert recorded == pytest.approx(plain, rel=0.05)
 
 
-def test_a_run_that_is_stopped_ends_as_one_that_is_not(tmp_path):
+def test_a_resumed_run_that_is_recorded_reads_the_rate_of_its_schedule(tmp_path):
+    """A rate of 0 moves no weight, also in a step that was recorded after the run was resumed."""
     task = dataclasses.replace(TASKS["cifar100"]().make_smoke(tmp_path), epochs=30, measure_every=1)
-    config, machine = Config(task, "none"), Machine(accelerator="cuda", data=tmp_path, checkpoint_seconds=0.0)
-    whole = train(config, machine)
+    config, machine = Config(task, "none"), Machine(accelerator="cuda", data=tmp_path)
+    fabric, folder = Fabric(accelerator="cuda", devices=1), RunFolder(tmp_path / "run")
+    fabric.launch()
+    Loop(fabric, config, machine, folder).save()
+    loop = Loop(fabric, config, machine, folder)
+    loop.resume()
+    loop.network.train()
+    chosen, rows = (part.to("cuda") for part in loop.batches.epoch(0))
 
-    def stop(epoch, measures):
-        if epoch == 6:
-            raise KeyboardInterrupt
+    def moved():
+        before = [parameter.clone() for parameter in loop.network.parameters()]
+        loop.step(chosen[0], rows[0])
+        return any((parameter != old).any().item() for parameter, old in zip(loop.network.parameters(), before))
 
-    folder = RunFolder(tmp_path / "run")
-    with pytest.raises(KeyboardInterrupt):
-        train(config, machine, folder, stop)
-    resumed = train(config, machine, folder)
-    assert [row["task_loss"] for row in resumed.history[-5:]] == pytest.approx(
-        [row["task_loss"] for row in whole.history[-5:]], rel=0.3
-    )
+    assert all(moved() for _ in range(WARM_UP + 2))
+    for group in loop.optimizer.param_groups:
+        group["lr"].fill_(0.0)
+    assert not moved()
