@@ -25,6 +25,7 @@ from dualogic.methods.base import Method, Program, State, compile_costs
 from dualogic.numerics import wide
 
 VIOLATIONS = "violations"
+FOUND = "found"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,7 @@ class DistributionalMethod(Method):
             raise OptionError(
                 f"delta needs 0 < floor <= ceiling, and a finite floor; got floor={self.floor!r}, ceiling={self.ceiling!r}"
             )
-        if not (self.finds_evidence and self.evidence == "found"):
+        if not (self.finds_evidence and self.evidence == FOUND):
             as_share(self.evidence, f"evidence of dl.methods.{type(self).__name__}")
         named = dict(self.spread) if isinstance(self.spread, Mapping) else {"": self.spread}
         for name, value in named.items():
@@ -111,12 +112,12 @@ class DistributionalProgram(Program):
     believes = True
 
     def __init__(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> None:
-        self.plan = self._plan(rules, method)
         self.method = method
+        self.plan = self._plan(rules)
         self.spreads = find_spreads(method.spread, self.plan.names)
 
-    def _plan(self, rules: Mapping[str, Formula], method: DistributionalMethod) -> Plan:
-        return compile_costs(rules, method.class_cost, as_share(method.evidence, "evidence"))
+    def _plan(self, rules: Mapping[str, Formula]) -> Plan:
+        return compile_costs(rules, self.method.class_cost, as_share(self.method.evidence, "evidence"))
 
     def initial_state(self, dtype: torch.dtype) -> State:
         state = super().initial_state(dtype)

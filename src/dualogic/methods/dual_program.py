@@ -1,0 +1,298 @@
+"""What :class:`~dualogic.methods.dual.Dual` computes: the rules' costs by the weights in the rows, and how those weights move."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from dualogic.compile.extreme import fold_extremes
+from dualogic.compile.instructions import Guided, Settled
+from dualogic.compile.plan import Plan
+from dualogic.duals.rules import UPDATE_RULES
+from dualogic.formula.connective import Formula
+from dualogic.formula.evidence import as_share
+from dualogic.formula.inspect import collect_symbols
+from dualogic.formula.node import walk
+from dualogic.kernels import fused
+from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
+from dualogic.losses.emphasis import LEAST, emphasise
+from dualogic.methods.base import State, compile_costs
+from dualogic.methods.closed_form import closed_losses, has_closed_form
+from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalProgram
+from dualogic.methods.lean import advance_known, is_all_evidence, share_of, start_known
+from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
+from dualogic.methods.straight import Steps, Taken
+from dualogic.normalize.unlabelled import describe_unlabelled, find_unlabelled
+from dualogic.numerics import is_transformed, wide
+
+if TYPE_CHECKING:
+    from dualogic.methods.dual import Dual
+
+SMALLEST = 1e-20
+"""A step that moves nothing, and is not 0."""
+
+
+class DualProgram(DistributionalProgram):
+    """See :class:`~dualogic.methods.dual.Dual`."""
+
+    method: Dual
+
+    def __init__(self, rules: Mapping[str, Formula], method: Dual) -> None:
+        super().__init__(rules, method)
+        self.width = self.plan.width
+        self.loss_first = method.loss_first
+        self.shared = False
+        self._places = {name: position for position, name in enumerate(self.plan.names)}
+        self.summed = method.rules == "sum"
+        self.additive = not self.plan.masked
+        self.rule = UPDATE_RULES[method.rule]
+        self.stored = self.rule.stored
+        plain = method.rule != "projected" and method.delta in ("mean", "square", VIOLATIONS) and not method.warmup
+        plain = plain and not method.loss_first and self.spreads is None
+        self.nearest = method.first == "nearest"
+        self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
+        if self.leaning:
+            self.stored += ", and for each implication the odds of its beliefs and what was learned"
+        if self.unlabelled:
+            self.stored += f", where no label shows {describe_unlabelled(self.unlabelled)}"
+        self.finding = sum(len(level.paths) for level in self.leaning if level.share is None)
+        slow, lean = (
+            1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step)
+        )
+        self.manner = Manner(method.local, method.share, self.plan.masked, slow, lean)
+        self.two_levels = find_two_levels(self.plan) if plain else None
+        learning = [level for level in self.plan.levels if not level.uniform and (level.operation != ">>" or self.manner.lean)]
+        self.still = not learning and not self.plan.masked
+        self.settled = [] if self.manner.lean else [branch for tree, _ in self.plan.roots for branch in find_settled(tree)]
+        self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)] if self.nearest else []
+        self.closed = self.spreads is None and has_closed_form(self.plan)
+        self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
+        self.recorded = Steps(self) if self.closed and self.width and not method.loss_first else None
+
+    def owners(self) -> tuple[int, ...]:
+        found: list[int] = []
+        for level in self.plan.levels:
+            lanes = [_path_key(path, self._places)[0] for path in level.paths]
+            inner = level.width // (level.operands * len(lanes))
+            found += [lane for lane in lanes for _ in range(inner)] * level.operands if level.width else []
+        return tuple(found)
+
+    def for_samples(self, count: int | None) -> DualProgram:
+        twin = copy.copy(self)
+        twin.shared = count is None
+        return twin
+
+    def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
+        """On a GPU, a training step of a rule of two levels in three kernels: losses and costs; ``None`` if it does not fit."""
+        if self.two_levels is None or not fused.usable(table):
+            return None
+        costs = self.two_levels.costs(values)
+        if not can_take(table, costs):
+            return None
+        stored = Stored(table, state["delta"], state["steps"], flags)
+        bounds, scale = (self.method.floor, self.method.ceiling), self.method.delta
+        limit = self.largest_cost(costs.dtype)
+        method = self.method
+        exponentiated, slow = method.rule == "exponentiated", self.manner.slow
+        pace = Pace(method.step, exponentiated, method.local, method.share, slow, self.nearest)
+        return two_level_step(self.two_levels, costs, index, stored, pace, bounds, scale, limit)
+
+    def recorded_step(self, rows: Tensor, state: State, values: Any) -> Taken | None:
+        if self.recorded is None or is_transformed():
+            return None
+        evident = not self.finding or is_all_evidence(state["known"])
+        return self.recorded.take(self, rows, state, values, evident)
+
+    def _plan(self, rules: Mapping[str, Formula]) -> Plan:
+        method = self.method
+        resting = method.implication == "rests"
+        share = None if method.evidence == FOUND else as_share(method.evidence, "evidence")
+        self.unlabelled = find_unlabelled(method.unlabelled, collect_symbols(walk(*rules.values())))
+        return compile_costs(rules, method.class_cost, share if resting else share or 0.0, resting, self.unlabelled)
+
+    def initial_state(self, dtype: torch.dtype) -> State:
+        state = super().initial_state(dtype)
+        if self.finding:
+            state["known"] = start_known(self.finding, dtype)
+        return state
+
+    def emphasis(self, state: State, costs: Tensor) -> Tensor | None:
+        if self.method.rules != "violated" or costs.shape[1] * LEAST <= 1:
+            return None
+        return emphasise(costs, state["delta"].to(costs.dtype), self.method.floor)
+
+    def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
+        new = super().advance(state, costs, finite)
+        if noted is None or not self.finding:
+            return new
+        if finite is None:
+            new["known"] = advance_known(state["known"], noted.mean(0), noted.shape[0])
+            return new
+        counted = wide(finite).unsqueeze(1)
+        if finite.dim() > 1:
+            rules = [_path_key(path, self._places)[0] for level in self.leaning if level.share is None for path in level.paths]
+            counted = counted.index_select(2, self.plan.positions(tuple(rules), noted.device))
+        count = counted.sum(0)
+        mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
+        new["known"] = torch.where(count > 0, advance_known(state["known"], mean, count[0]), state["known"])
+        return new
+
+    def _shares(self, state: State, evident: bool | None = None) -> dict[int, Tensor | float]:
+        """How much of the antecedents is evidence, for each level of implications."""
+        found: dict[int, Tensor | float] = {}
+        shares, start = None, 0
+        if self.finding and not (is_all_evidence(state["known"]) if evident is None else evident):
+            shares = share_of(state["known"])
+        for level in self.leaning:
+            if level.share is not None or shares is None:
+                found[level.number] = 1.0 if level.share is None else level.share
+            else:
+                found[level.number] = shares.narrow(0, start, len(level.paths))
+                start += len(level.paths)
+        return found
+
+    def evidence(self, state: State) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        shares = self._shares(state)
+        for level in self.leaning:
+            share = shares[level.number]
+            values = share if isinstance(share, Tensor) else state["delta"].new_tensor(share).expand(len(level.paths))
+            found.update(zip(level.paths, values.unbind()))
+        return found
+
+    def mixture(
+        self,
+        rows: Tensor,
+        state: State,
+        values: Any,
+        remember: bool = False,
+        believed: Mixture | None = None,
+        sloped: bool = False,
+    ) -> Mixture:
+        """Folds values with the weights in some rows."""
+        settled = isinstance(values, Settled)
+        shares = values.shares if settled else self._shares(state)
+        nears = values.nears if settled else None
+        mixture = Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares, believed, nears, sloped)
+        if mixture.joined is not None and settled:
+            for branch in self.settled:
+                seen = values.seen[branch.level.number]
+                if not sloped:  # a step follows
+                    seen.stored = branch.level.columns(mixture.rows)  # type: ignore[arg-type]
+                mixture.joined[branch.level.number] = seen
+        return mixture
+
+    def settle(self, state: State, values: Any, evident: bool | None = None) -> Any:
+        if not (self.settled or self.fixed) and evident is None:
+            return values
+        nears: dict[int, Tensor | None] = dict.fromkeys(self.fixed)
+        shares = self._shares(state, evident)
+        if not self.settled:
+            return Settled(values, {}, {}, nears, shares)
+        closed = self._in_closed_form(values)
+        mixture = Mixture(self.rule, None, True, shares=shares, sloped=closed)
+        with torch.set_grad_enabled(not closed):
+            levels = {
+                branch.level.number: mixture(branch.level, branch.operands(values, mixture), None, branch.level.sizes)
+                for branch in self.settled
+            }
+        return Settled(values, levels, mixture.joined, nears, shares)  # type: ignore[arg-type]
+
+    def _in_closed_form(self, values: Any) -> bool:
+        return self.closed and torch.is_grad_enabled() and not (isinstance(values, Guided) or is_transformed())
+
+    def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
+        if rows is None or not self._in_closed_form(values):
+            return super().losses(rows, state, values)
+        # Copies of what is updated in place before the backward pass.
+        rows = rows.clone() if rows.shape[0] == 1 else rows
+        mixture = self.mixture(rows, state, values, remember=True, sloped=True)
+        delta = state["delta"].to(self._dtype(values), copy=True)
+        return closed_losses(self.plan, mixture, delta, values, self.taught)
+
+    def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
+        if rows is None:
+            return fold_extremes(self.plan, values)
+        believed = None
+        if isinstance(values, Guided):
+            believed = self.mixture(rows, state, values.believed, remember=True)
+            with torch.no_grad():
+                self.plan.fold(values.believed, believed)
+        return self.plan.fold(values, self.mixture(rows, state, values, believed=believed))
+
+    def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+        mixture = self.mixture(rows, state, values, remember=True)
+        costs = self.plan.fold(values, mixture)
+        if not self.width:
+            return costs, torch.zeros(costs.shape[0], 0, dtype=costs.dtype, device=costs.device), None
+        if self.still:
+            return costs, *steps(self.plan, mixture, costs, self.manner)
+        slope = self.slope(costs, state["delta"])
+        size = self._step(state)
+        if self.plan.masked and self.leaning:
+            # Padding is told by a slope of 0, also where nothing is to be learned.
+            size = size.clamp_min(SMALLEST) if isinstance(size, Tensor) else max(size, SMALLEST)
+        moves, noted = steps(self.plan, mixture, size * slope, self.manner)
+        if self.plan.masked and not self.shared:
+            # A dual variable of an operand that does not exist is stored as -inf, so that its weight reads as 0; but what it
+            # learned when it did exist, under another mask, is kept.
+            exists = existing_columns(self.plan, mixture, costs.shape[0])
+            moves = torch.where(exists | (self._clean(rows, values) != 0), moves, -torch.inf)
+        return costs, moves, noted
+
+    def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:
+        return self._clean(rows, values) + moves
+
+    def _clean(self, rows: Tensor, values: Any) -> Tensor:
+        dtype = self._dtype(values)
+        rows = rows if rows.dtype is dtype else rows.to(dtype)
+        return torch.where(rows == -torch.inf, 0.0, rows) if self.plan.masked else rows
+
+    def _dtype(self, values: Any) -> torch.dtype:
+        dtype: torch.dtype = values[self.plan.leaves[0].operand[0]].dtype
+        return dtype
+
+    def _step(self, state: State) -> Tensor | float:
+        if not self.method.warmup:
+            return self.method.step
+        done = state["steps"].to(state["delta"].dtype)
+        return torch.full_like(done, self.method.step) * ((done + 1.0) / self.method.warmup).clamp(max=1.0)
+
+    def weights(self, rows: Tensor) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for level in self.plan.levels:
+            if level.uniform:
+                continue
+            columns = level.columns(rows)
+            mask = columns != -torch.inf
+            if level.operation == ">>":
+                odds, learned = columns.masked_fill(~mask, 0.0).unbind(1)
+                weight = self.rule.lean(odds, learned)
+                found.update(split_by_path(level, torch.stack([1.0 - weight, weight], 1)))
+                continue
+            if not self.plan.masked:
+                weights = self.rule.weights(columns, None)
+            else:
+                weights = self.rule.weights(columns.masked_fill(~mask, 0.0), mask)
+            found.update(split_by_path(level, weights))
+        return dict(sorted(found.items(), key=lambda entry: _path_key(entry[0], self._places)))
+
+
+def split_by_path(level: Any, weights: Tensor) -> dict[str, Tensor]:
+    """Weights ``(batch, k, *lanes, *axes)`` as ``(batch, *axes, k)`` for each connective of a level."""
+    if level.order and level.order != tuple(range(len(level.order))):
+        weights = weights[:, list(level.order)]
+    lanes = weights.flatten(2, 1 + level.lanes).movedim(2, 0).movedim(2, -1)
+    return dict(zip(level.paths, lanes.unbind(0)))
+
+
+def _path_key(path: str, positions: Mapping[str, int]) -> tuple[int, ...]:
+    steps: list[int] = []
+    while path not in positions:
+        path, _, step = path.rpartition("/")
+        steps.append(int(step))
+    return (positions[path], *reversed(steps))
