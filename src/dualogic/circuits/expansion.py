@@ -15,9 +15,9 @@ import torch
 
 from dualogic.circuits.grounding import Proposition, atoms, substitute
 from dualogic.compile.convolution import Builder
-from dualogic.compile.number import COMPARE
 from dualogic.constants import outside_inference
 from dualogic.errors import SizeError
+from dualogic.formula.atom import COMPARE
 from dualogic.formula.relation import ClassRelation
 
 DECISIONS = 20_000

@@ -31,9 +31,8 @@ from dualogic.formula.connective import (
     Quantifier,
 )
 from dualogic.formula.evidence import Evidence
-from dualogic.formula.node import Node
 from dualogic.formula.relation import ClassRelation
-from dualogic.formula.shape import Ragged, Shape, max_shape
+from dualogic.formula.shape import Ragged, Shape, max_shape, shorten
 from dualogic.formula.symbol import Mask, MaskComplement, MaskIndex, MaskJunction
 from dualogic.normalize.depth import check_depth
 
@@ -72,8 +71,8 @@ class _Grounder:
         if key not in self.done:
             if len(self.done) >= GROUND_LIMIT:
                 raise SizeError(
-                    f"method {self.method!r} writes out every quantifier, and {_shorten(self.formula)} stands for more than "
-                    f"{GROUND_LIMIT:,} ground formulas; use a method that works on whole tensors, such as 'dual'"
+                    f"method {self.method!r} writes out every quantifier, and {shorten(str(self.formula), 120)} stands for "
+                    f"more than {GROUND_LIMIT:,} ground formulas; use a method that works on whole tensors, such as 'dual'"
                 )
             self.done[key] = self._ground(node, position)
         return self.done[key]
@@ -224,8 +223,3 @@ def substitute(proposition: Proposition, replace: Callable[[Proposition], Propos
         return done[id(node)]
 
     return visit(proposition)
-
-
-def _shorten(node: Node, limit: int = 120) -> str:
-    text = str(node)
-    return text if len(text) <= limit else f"{text[:limit]}..."

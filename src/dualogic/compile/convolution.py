@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dualogic.compile.number import COMPARE, NEVER, Cumulate, Group, Join, RelationProgram, evaluate
+from dualogic.compile.number import NEVER, Cumulate, Group, Join, RelationProgram, evaluate
 from dualogic.constants import outside_inference
 from dualogic.errors import SizeError, SymbolError
-from dualogic.formula.atom import NEGATED
-from dualogic.formula.number import OPERATIONS, PAIRS, look_up
+from dualogic.formula.atom import COMPARE, NEGATED
+from dualogic.formula.number import PAIRS, look_up
 from dualogic.formula.relation import ClassRelation, Step
+from dualogic.formula.term import ARITHMETIC
 
 CONSTANT = "holds for all classes or for none; leave it out"
 
@@ -154,7 +155,7 @@ class Builder:
         grid = iter(self._grid([operand.values for operand in random]))
         columns = [next(grid) if isinstance(operand, Distribution) else torch.tensor(operand) for operand in operands]
         columns = list(torch.broadcast_tensors(*columns))
-        values = look_up(*rest[0], *columns) if kind == "table" else OPERATIONS[kind](*columns)
+        values = look_up(*rest[0], *columns) if kind == "table" else ARITHMETIC[kind](*columns)
         return self._group(values, random)
 
     def _sum(self, place: int) -> Distribution | int:

@@ -7,7 +7,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,19 +15,13 @@ from torch import Tensor
 
 from dualogic.constants import Constants
 from dualogic.errors import ShapeError
+from dualogic.formula.atom import COMPARE
 from dualogic.formula.indexing import items_to_key
-from dualogic.formula.number import OPERATIONS, look_up
+from dualogic.formula.number import look_up
 from dualogic.formula.relation import ClassRelation, Step
 from dualogic.formula.shape import Ragged, max_shape
+from dualogic.formula.term import ARITHMETIC
 
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 NEVER = -1e30
 """The logarithm of what cannot be: finite, so that gradients are, and far below every other one."""
 
@@ -71,7 +65,7 @@ def evaluate(steps: Sequence[Step], leaves: Sequence[Any]) -> list[Any]:
         elif kind == "table":
             made.append(look_up(*rest[0], *torch.broadcast_tensors(*(made[place] for place in rest[1:]))))
         else:
-            made.append(OPERATIONS[kind](made[rest[0]], made[rest[1]]))
+            made.append(ARITHMETIC[kind](made[rest[0]], made[rest[1]]))
     return made
 
 

@@ -30,6 +30,7 @@ from dualogic.formula.symbol import (
     Variable,
 )
 from dualogic.formula.term import (
+    ARITHMETIC,
     Absolute,
     Arithmetic,
     Constant,
@@ -40,13 +41,6 @@ from dualogic.formula.term import (
     Reduction,
 )
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Tensor]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "**": operator.pow,
-}
 _UNARY: dict[type, Callable[[Tensor], Tensor]] = {
     Negation: operator.neg,
     Absolute: torch.abs,
@@ -131,7 +125,7 @@ class TermBuilder:
             return self.term([node.operand for node in nodes], lanes, probabilities=True)
         if isinstance(first, Arithmetic):
             left, right = self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
-            return self._binary(_ARITHMETIC[first.operation], left, right, len(first.shape))
+            return self._binary(ARITHMETIC[first.operation], left, right, len(first.shape))
         if isinstance(first, MaskJunction):
             left, right = self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
             return self._binary(operator.and_ if first.operation == "&" else operator.or_, left, right, len(first.shape))

@@ -9,7 +9,7 @@ from typing import Any
 from dualogic.diagnosis import verdict
 from dualogic.diagnosis.chance import rises
 from dualogic.diagnosis.overreach import compare_elsewhere
-from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport, ShortcutReport, plain
+from dualogic.diagnosis.report import ConnectiveReport, Finding, Judged, Report, RuleReport, ShortcutReport, plain
 from dualogic.diagnosis.verdict import HALF, NEVER, class_name, percent
 from dualogic.errors import StateError
 
@@ -18,7 +18,7 @@ WORSE_ERRORS = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
-class RuleComparison:
+class RuleComparison(Judged):
     """What happened to one rule.
 
     Attributes:
@@ -37,19 +37,9 @@ class RuleComparison:
     after: RuleReport
     findings: tuple[Finding, ...]
 
-    @property
-    def verdict(self) -> str:
-        """The most serious finding, in one sentence."""
-        return self.findings[0].sentence
-
-    @property
-    def kind(self) -> str:
-        """The kind of the most serious finding."""
-        return self.findings[0].kind
-
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(Report):
     """A model against a baseline; made by :meth:`ShortcutReport.compare`.
 
     Attributes:
@@ -63,18 +53,6 @@ class Comparison:
     after: ShortcutReport
     rules: Mapping[str, RuleComparison]
     findings: tuple[Finding, ...] = ()
-
-    @property
-    def verdict(self) -> str:
-        """The most serious finding, in one sentence."""
-        if self.findings and self.kind == self.findings[0].kind:
-            return self.findings[0].sentence
-        return verdict.summarize({name: rule.findings for name, rule in self.rules.items()})
-
-    @property
-    def kind(self) -> str:
-        """The kind of the most serious finding."""
-        return verdict.most_serious((self.findings, *(rule.findings for rule in self.rules.values())))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON: both reports, and the findings of each rule."""
@@ -90,34 +68,6 @@ class Comparison:
             "verdict": self.verdict,
             "kind": self.kind,
         }
-
-    def details(self, *names: str) -> str:
-        """Everything about some rules, or about all, as text; ``print(comparison)`` has one row for each of many rules."""
-        from dualogic.diagnosis.render import comparison_details, to_text
-
-        return to_text(comparison_details(self, names))
-
-    def to_frame(self) -> Any:
-        """One row for each rule, the worst first, as a ``pandas.DataFrame``; pandas must be installed."""
-        from dualogic.diagnosis.overview import to_frame
-
-        return to_frame(self)
-
-    def to_markdown(self) -> str:
-        """The comparison as Markdown tables."""
-        from dualogic.diagnosis.render import comparison_blocks, to_markdown
-
-        return to_markdown(comparison_blocks(self))
-
-    def __str__(self) -> str:
-        from dualogic.diagnosis.render import comparison_blocks, to_text
-
-        return to_text(comparison_blocks(self))
-
-    def __rich__(self) -> Any:
-        from dualogic.diagnosis.render import comparison_blocks, to_rich
-
-        return to_rich(comparison_blocks(self))
 
 
 def compare(before: ShortcutReport, after: ShortcutReport) -> Comparison:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dualogic.diagnosis.report import RuleReport, ShortcutReport
+from dualogic.diagnosis.report import Report, RuleReport
 from dualogic.diagnosis.verdict import KINDS
 from dualogic.errors import MissingExtraError, SymbolError
-
-if TYPE_CHECKING:
-    from dualogic.diagnosis.comparison import Comparison
 
 MANY = 5
 """More rules than this are shown as one table."""
 
 
-def make_overview(report: ShortcutReport | Comparison) -> list[dict[str, Any]]:
+def make_overview(report: Report) -> list[dict[str, Any]]:
     """One row for each rule, the most serious finding first, and among equals the rule that holds least often.
 
     Args:
@@ -51,7 +48,7 @@ def make_overview(report: ShortcutReport | Comparison) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (ranks.get(row["kind"], len(KINDS)), -1.0 if row["holds"] is None else row["holds"]))
 
 
-def to_frame(report: ShortcutReport | Comparison) -> Any:
+def to_frame(report: Report) -> Any:
     """The rows of :func:`make_overview` as a ``pandas.DataFrame`` with the rules' names as its index."""
     try:
         import pandas as pd
@@ -60,7 +57,7 @@ def to_frame(report: ShortcutReport | Comparison) -> Any:
     return pd.DataFrame(make_overview(report)).set_index("rule")
 
 
-def check_names(report: ShortcutReport | Comparison, names: tuple[str, ...]) -> tuple[str, ...]:
+def check_names(report: Report, names: tuple[str, ...]) -> tuple[str, ...]:
     """The rules to show: those named, or all."""
     unknown = [name for name in names if name not in report.rules]
     if unknown:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
+from dualogic.diagnosis.comparison import Comparison, RuleComparison
 from dualogic.diagnosis.overview import MANY, check_names, make_overview
-from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport, ShortcutReport
+from dualogic.diagnosis.report import ConnectiveReport, Finding, Report, RuleReport, ShortcutReport
 from dualogic.diagnosis.verdict import REMEDIES, class_name, percent
-
-if TYPE_CHECKING:
-    from dualogic.diagnosis.comparison import Comparison
 
 MOST_CONNECTIVES = 12
 MOST_BRANCHES = 12
@@ -42,73 +40,57 @@ class Table:
 Block = Union[Heading, str, Table]
 
 
-def report_blocks(report: ShortcutReport) -> list[Block]:
-    """What is shown of a report: all of a few rules, one row for each of many."""
+def show(report: Report) -> list[Block]:
+    """What is shown of a report or a comparison: all of a few rules, one row for each of many."""
     blocks: list[Block] = []
     if len(report.rules) > 1:
         blocks.append(f"{_lead(report)}.")
-        blocks.append(f"All rules hold on {percent(report.satisfied)} of the samples.")
-    return blocks + (_glance(report, "report") if len(report.rules) > MANY else report_details(report))
+        if isinstance(report, Comparison):
+            old, new = percent(report.before.satisfied), percent(report.after.satisfied)
+            blocks.append(f"All rules hold on {new} of the samples, {old} before.")
+        elif isinstance(report, ShortcutReport):
+            blocks.append(f"All rules hold on {percent(report.satisfied)} of the samples.")
+    return blocks + (_glance(report) if len(report.rules) > MANY else show_details(report))
 
 
-def report_details(report: ShortcutReport, names: tuple[str, ...] = ()) -> list[Block]:
-    """Everything about some rules of a report, or about all."""
+def show_details(report: Report, names: tuple[str, ...] = ()) -> list[Block]:
+    """Everything about some rules, or about all."""
     blocks: list[Block] = []
     advised: set[str] = set()
     for name in check_names(report, names):
         rule = report.rules[name]
         blocks.append(Heading(name, rule.text))
         blocks += _say(rule.findings, advised)
-        blocks.append(_class_table(rule, report))
-        for part in rule.connectives[:MOST_CONNECTIVES]:
-            blocks += _connective_blocks(part)
-        if len(rule.connectives) > MOST_CONNECTIVES:
-            blocks.append(f"... and {len(rule.connectives) - MOST_CONNECTIVES} more connectives.")
-        if rule.worst:
-            blocks.append(_worst_table(rule, report))
+        if isinstance(report, Comparison):
+            blocks.append(_change_table(rule, report.after.class_names))
+        elif isinstance(report, ShortcutReport):
+            blocks += _rule_blocks(rule, report.class_names)
     return blocks
 
 
-def comparison_blocks(comparison: Comparison) -> list[Block]:
-    """What is shown of a comparison: all of a few rules, one row for each of many."""
-    blocks: list[Block] = []
-    if len(comparison.rules) > 1:
-        blocks.append(f"{_lead(comparison)}.")
-        old, new = percent(comparison.before.satisfied), percent(comparison.after.satisfied)
-        blocks.append(f"All rules hold on {new} of the samples, {old} before.")
-    return blocks + (_glance(comparison, "comparison") if len(comparison.rules) > MANY else comparison_details(comparison))
-
-
-def comparison_details(comparison: Comparison, names: tuple[str, ...] = ()) -> list[Block]:
-    """Everything about some rules of a comparison, or about all."""
-    blocks: list[Block] = []
-    advised: set[str] = set()
-    for name in check_names(comparison, names):
-        rule = comparison.rules[name]
-        blocks.append(Heading(name, rule.text))
-        blocks += _say(rule.findings, advised)
-        headers = _headers(rule.before, rule.after)
-        rows = [_change_row("all", rule.before, rule.after, headers)]
-        for label, before in rule.before.classes.items():
-            if label in rule.after.classes:
-                title = class_name(label, comparison.after.class_names)
-                rows.append(_change_row(title, before, rule.after.classes[label], headers))
-        blocks.append(Table(("before, after", *headers), tuple(rows)))
+def _rule_blocks(rule: RuleReport, class_names: Sequence[str] | None) -> list[Block]:
+    blocks: list[Block] = [_class_table(rule, class_names)]
+    for part in rule.connectives[:MOST_CONNECTIVES]:
+        blocks += _connective_blocks(part)
+    if len(rule.connectives) > MOST_CONNECTIVES:
+        blocks.append(f"... and {len(rule.connectives) - MOST_CONNECTIVES} more connectives.")
+    if rule.worst:
+        blocks.append(_worst_table(rule, class_names))
     return blocks
 
 
-def _lead(report: ShortcutReport | Comparison) -> str:
+def _lead(report: Report) -> str:
     """The verdict; of many rules it names the one on top of the table, unless it is about all together."""
-    together = getattr(report, "findings", ())
-    if len(report.rules) <= MANY or (together and together[0].kind == report.kind):
+    if len(report.rules) <= MANY or (report.findings and report.findings[0].kind == report.kind):
         return report.verdict
     rows = make_overview(report)
     alike = sum(row["kind"] == rows[0]["kind"] for row in rows)
     return f"{rows[0]['rule']}: {rows[0]['verdict']} ({alike} of {len(rows)} rules: {rows[0]['kind']})"
 
 
-def _glance(report: ShortcutReport | Comparison, called: str) -> list[Block]:
+def _glance(report: Report) -> list[Block]:
     """One row for each rule, the worst first; then what to try, and how to see more."""
+    called = "comparison" if isinstance(report, Comparison) else "report"
     rows = make_overview(report)
     before = ("before",) if "before" in rows[0] else ()
     headers = ("rule", *before, "holds", "vacuous", "verdict")
@@ -218,20 +200,25 @@ def _headers(*rules: RuleReport) -> list[str]:
     return [header for header, _ in _measures(rules[-1]) if not (header == "undecided" and decided)]
 
 
-def _class_table(rule: RuleReport, report: ShortcutReport) -> Table:
+def _class_table(rule: RuleReport, class_names: Sequence[str] | None) -> Table:
     headers = _headers(rule)
-    rows = [_class_row("all", rule, headers)]
-    rows += [_class_row(class_name(label, report.class_names), part, headers) for label, part in rule.classes.items()]
+    groups = [("all", rule), *((class_name(label, class_names), part) for label, part in rule.classes.items())]
+    rows = [(title, str(part.samples), *_cells(part, headers)) for title, part in groups]
     return Table(("", "samples", *headers), tuple(rows))
 
 
-def _class_row(title: str, rule: RuleReport, headers: Sequence[str]) -> tuple[str, ...]:
-    return (title, str(rule.samples), *_cells(rule, headers))
-
-
-def _change_row(title: str, before: RuleReport, after: RuleReport, headers: Sequence[str]) -> tuple[str, ...]:
-    pairs = zip(_cells(before, headers), _cells(after, headers))
-    return (title, *(f"{old}, {new}" for old, new in pairs))
+def _change_table(rule: RuleComparison, class_names: Sequence[str] | None) -> Table:
+    before, after = rule.before, rule.after
+    headers = _headers(before, after)
+    groups = [("all", before, after)]
+    for label, part in before.classes.items():
+        if label in after.classes:
+            groups.append((class_name(label, class_names), part, after.classes[label]))
+    rows = []
+    for title, old, new in groups:
+        pairs = zip(_cells(old, headers), _cells(new, headers))
+        rows.append((title, *(f"{first}, {second}" for first, second in pairs)))
+    return Table(("before, after", *headers), tuple(rows))
 
 
 def _cells(rule: RuleReport, headers: Sequence[str]) -> list[str]:
@@ -267,11 +254,11 @@ def _connective_blocks(part: ConnectiveReport) -> list[Block]:
     return blocks
 
 
-def _worst_table(rule: RuleReport, report: ShortcutReport) -> Table:
+def _worst_table(rule: RuleReport, class_names: Sequence[str] | None) -> Table:
     rows = []
     for sample in rule.worst:
         name = f"sample {sample.position if sample.index is None else sample.index}"
-        label = "-" if sample.label is None else class_name(sample.label, report.class_names)
+        label = "-" if sample.label is None else class_name(sample.label, class_names)
         rows.append((name, label, f"{sample.cost:.4g}", "yes" if sample.satisfied else "no"))
     return Table(("largest cost", "class", "cost", "satisfied"), tuple(rows))
 

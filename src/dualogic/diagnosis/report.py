@@ -36,6 +36,88 @@ class Finding:
         return REMEDIES.get(self.kind, "")
 
 
+class Judged:
+    """What findings, the most serious first, come to."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The most serious finding, in one sentence."""
+        return self.findings[0].sentence if self.findings else ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the most serious finding."""
+        return self.findings[0].kind if self.findings else ""
+
+
+class Report:
+    """What a report on a model and one on a model against a baseline share: the verdict on all rules, and how it is shown.
+
+    Attributes:
+        rules: what is known of each rule, by name.
+        findings: what is said of several rules together.
+    """
+
+    rules: Mapping[str, Any]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The most serious finding of all rules, in one sentence."""
+        from dualogic.diagnosis.verdict import summarize
+
+        if self.findings and self.kind == self.findings[0].kind:
+            return self.findings[0].sentence
+        return summarize({name: rule.findings for name, rule in self.rules.items()})
+
+    @property
+    def kind(self) -> str:
+        """The kind of the most serious finding of all rules."""
+        from dualogic.diagnosis.verdict import most_serious
+
+        return most_serious((self.findings, *(rule.findings for rule in self.rules.values())))
+
+    def details(self, *names: str) -> str:
+        """Everything about some rules, or about all, as text; printed, it has one row for each of many rules.
+
+        Args:
+            names: of rules.
+
+        Example:
+            >>> import dualogic as dl, torch
+            >>> report = dl.diagnose({f"r{k}": dl.var("x") <= k for k in range(9)}, x=torch.tensor([3.0, 3.0]))
+            >>> print(report.details("r2").splitlines()[0])
+            r2: x <= 2
+        """
+        from dualogic.diagnosis.render import show_details, to_text
+
+        return to_text(show_details(self, names))
+
+    def to_frame(self) -> Any:
+        """One row for each rule, the worst first, as a ``pandas.DataFrame``; pandas must be installed."""
+        from dualogic.diagnosis.overview import to_frame
+
+        return to_frame(self)
+
+    def to_markdown(self) -> str:
+        """All of it as Markdown tables."""
+        from dualogic.diagnosis.render import show, to_markdown
+
+        return to_markdown(show(self))
+
+    def __str__(self) -> str:
+        from dualogic.diagnosis.render import show, to_text
+
+        return to_text(show(self))
+
+    def __rich__(self) -> Any:
+        from dualogic.diagnosis.render import show, to_rich
+
+        return to_rich(show(self))
+
+
 @dataclasses.dataclass(frozen=True)
 class OperandReport:
     """One operand of a connective; fractions are of the connective's units.
@@ -188,7 +270,7 @@ class SampleReport:
 
 
 @dataclasses.dataclass(frozen=True)
-class RuleReport:
+class RuleReport(Judged):
     """How one rule is satisfied, by all samples or by those of one class.
 
     Attributes:
@@ -239,19 +321,9 @@ class RuleReport:
         """That of the rule's first implication."""
         return next((part.antecedent for part in self.connectives if part.antecedent is not None), None)
 
-    @property
-    def verdict(self) -> str:
-        """The most serious finding, in one sentence."""
-        return self.findings[0].sentence if self.findings else ""
-
-    @property
-    def kind(self) -> str:
-        """The kind of the most serious finding."""
-        return self.findings[0].kind if self.findings else ""
-
 
 @dataclasses.dataclass(frozen=True)
-class ShortcutReport:
+class ShortcutReport(Report):
     """How rules are satisfied; made by :func:`dualogic.diagnose`.
 
     Attributes:
@@ -271,20 +343,6 @@ class ShortcutReport:
     class_cost: str
     class_names: tuple[str, ...] | None = None
     satisfied: float | None = None
-
-    @property
-    def verdict(self) -> str:
-        """The most serious finding of all rules, in one sentence."""
-        from dualogic.diagnosis.verdict import summarize
-
-        return summarize({name: rule.findings for name, rule in self.rules.items()})
-
-    @property
-    def kind(self) -> str:
-        """The kind of the most serious finding of all rules."""
-        from dualogic.diagnosis.verdict import most_serious
-
-        return most_serious(rule.findings for rule in self.rules.values())
 
     def compare(self, baseline: ShortcutReport) -> Comparison:
         """What changed against another model on the same samples, such as one trained without the rules.
@@ -322,44 +380,6 @@ class ShortcutReport:
         from dualogic.diagnosis.restore import restore
 
         return restore(values)
-
-    def details(self, *names: str) -> str:
-        """Everything about some rules, or about all, as text; ``print(report)`` has one row for each of many rules.
-
-        Args:
-            names: of rules.
-
-        Example:
-            >>> import dualogic as dl, torch
-            >>> report = dl.diagnose({f"r{k}": dl.var("x") <= k for k in range(9)}, x=torch.tensor([3.0, 3.0]))
-            >>> print(report.details("r2").splitlines()[0])
-            r2: x <= 2
-        """
-        from dualogic.diagnosis.render import report_details, to_text
-
-        return to_text(report_details(self, names))
-
-    def to_frame(self) -> Any:
-        """One row for each rule, the worst first, as a ``pandas.DataFrame``; pandas must be installed."""
-        from dualogic.diagnosis.overview import to_frame
-
-        return to_frame(self)
-
-    def to_markdown(self) -> str:
-        """The report as Markdown tables."""
-        from dualogic.diagnosis.render import report_blocks, to_markdown
-
-        return to_markdown(report_blocks(self))
-
-    def __str__(self) -> str:
-        from dualogic.diagnosis.render import report_blocks, to_text
-
-        return to_text(report_blocks(self))
-
-    def __rich__(self) -> Any:
-        from dualogic.diagnosis.render import report_blocks, to_rich
-
-        return to_rich(report_blocks(self))
 
 
 def plain(value: Any) -> Any:

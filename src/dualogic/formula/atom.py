@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
@@ -17,6 +18,15 @@ from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, broadcast, chec
 from dualogic.formula.symbol import ClassExpression, Variable, check_input
 from dualogic.formula.term import Constant, Index, Number, Term, as_term
 
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+    ">": operator.gt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+"""What the signs mean between numbers, tensors and expressions of a solver."""
 MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "==", "!=": "!="}
 NEGATED = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 STRICT = frozenset({"<", ">", "!="})
@@ -51,9 +61,6 @@ class ClassIn(Formula):
     classes: tuple[int, ...]
     _instead: ClassVar[str] = "and f.isin([...]) for f in [...]"
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.operand.shape)
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassEqual(Formula):
@@ -87,9 +94,6 @@ class Boolean(BooleanExpression):
     name: str
     sizes: Shape
     input: str
-
-    def __post_init__(self) -> None:
-        self._derive("shape", self.sizes)
 
     @property
     def symbol(self) -> Boolean:

@@ -261,9 +261,6 @@ class Complement(Formula):
 
     operand: Formula
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.operand.shape)
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Implication(Formula):
@@ -337,9 +334,6 @@ class Level(Formula):
 
     operand: Formula
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.operand.shape)
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Resting(Formula):
@@ -368,9 +362,6 @@ class Premise(Formula):
     """``premise(operand)``: an antecedent that is read at the optimal duals, and whose comparisons hold or do not."""
 
     operand: Formula
-
-    def __post_init__(self) -> None:
-        self._derive("shape", self.operand.shape)
 
 
 def as_formula(value: Any, where: str) -> Formula:

@@ -17,9 +17,6 @@ class Evidence(Formula):
     operand: Formula
     share: float
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.operand.shape)
-
 
 def evidence(formula: Any, share: Any = True) -> Formula:
     """Take a formula as evidence: a rule may read it, but training the rule does not change it.

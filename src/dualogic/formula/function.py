@@ -29,9 +29,6 @@ class Application(Term):
     operands: tuple[Term, ...]
     sizes: Shape
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.sizes)
-
 
 def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, shape: Any = None) -> Any:
     """Use any differentiable function of bound tensors as a term.

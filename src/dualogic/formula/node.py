@@ -72,6 +72,11 @@ class Node(metaclass=_Interning):
         """What tells this node from all others."""
         return (type(self), *[_fingerprint(getattr(self, name)) for name in self._field_names()])
 
+    def __post_init__(self) -> None:
+        # A symbol has the axes that it declares, and what has one operand those of the operand; others find theirs themselves.
+        declared: Any = getattr(self, "sizes", None)
+        self._derive("shape", self.operand.shape if declared is None else declared)  # type: ignore[attr-defined]
+
     def _derive(self, name: str, value: Any) -> None:
         """Set a derived attribute (a shape, for instance) on this frozen node."""
         object.__setattr__(self, name, value)

@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any
 from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.formula.node import Node
 from dualogic.formula.shape import Deferred, Shape, as_int, broadcast
-from dualogic.formula.term import Number, Term
+from dualogic.formula.term import ARITHMETIC, Number, Term
 
 if TYPE_CHECKING:
     from dualogic.formula.connective import Formula
 
-OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "**": operator.pow,
-}
 PAIRS = 1_000_000
 """How many combinations of its parts' values one operation may have."""
 LARGEST = 2**53
@@ -151,7 +145,7 @@ class NumberArithmetic(NumberExpression):
             raise FormulaTypeError(f"a power of a whole number must be one from 0 to {LARGEST_POWER}, in {text}")
         if isinstance(self.left, Number) and isinstance(self.right, Number):
             raise FormulaTypeError(f"{text} has no class in it; write the number itself")
-        function = OPERATIONS[self.operation]
+        function = ARITHMETIC[self.operation]
         self._derive("values", _combine(lambda pairs: [function(*pair) for pair in pairs], (self.left, self.right), text))
 
 

@@ -43,9 +43,6 @@ class Variable(Term):
     name: str
     sizes: Shape
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.sizes)
-
 
 class ClassExpression(NumberExpression):
     """Something that has a class: a categorical symbol, or an indexed one.
@@ -123,9 +120,6 @@ class Categorical(ClassExpression):
     sizes: Shape
     classes: tuple[str, ...] | None
     input: str
-
-    def __post_init__(self) -> None:
-        self._derive("shape", self.sizes)
 
     @property
     def symbol(self) -> Categorical:
@@ -211,9 +205,6 @@ class Mask(MaskExpression):
     name: str
     sizes: Shape
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.sizes)
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MaskIndex(MaskExpression):
@@ -244,9 +235,6 @@ class MaskComplement(MaskExpression):
     """``~operand``."""
 
     operand: MaskExpression
-
-    def __post_init__(self) -> None:
-        self._derive("shape", self.operand.shape)
 
 
 def as_mask(value: Any) -> MaskExpression:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import array
 import dataclasses
 import math
+import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, ShapeError
@@ -28,6 +30,15 @@ from dualogic.formula.shape import (
 
 if TYPE_CHECKING:
     from dualogic.formula.connective import Formula
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "**": operator.pow,
+}
+"""What the signs mean; whole numbers made of classes have all but ``/``."""
 
 
 class Term(Node):
@@ -176,9 +187,6 @@ class Constant(Term):
     sizes: tuple[int, ...]
     data: bytes
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.sizes)
-
     def __getitem__(self, key: Any) -> Term:
         if self.name is not None:
             return super().__getitem__(key)
@@ -219,18 +227,12 @@ class Negation(Term):
 
     operand: Term
 
-    def __post_init__(self) -> None:
-        self._derive("shape", self.operand.shape)
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Absolute(Term):
     """``abs(operand)``."""
 
     operand: Term
-
-    def __post_init__(self) -> None:
-        self._derive("shape", self.operand.shape)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -7,14 +7,13 @@ complements where probabilities tie; see :meth:`~dualogic.lint.world.World.has_c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import z3
 
 from dualogic.circuits.grounding import fit
-from dualogic.formula.atom import NEGATED, BooleanExpression, ClassEqual, ClassIn, Comparison
+from dualogic.formula.atom import COMPARE, NEGATED, BooleanExpression, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import (
     Cardinality,
     Complement,
@@ -27,20 +26,12 @@ from dualogic.formula.connective import (
 )
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.node import children, walk
-from dualogic.formula.number import OPERATIONS, look_up
+from dualogic.formula.number import look_up
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import MaskComplement, MaskExpression, MaskJunction
+from dualogic.formula.term import ARITHMETIC
 from dualogic.lint.terms import TermEncoder, choose, locate, positions
 from dualogic.lint.world import Entry, World
-
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "<=": lambda left, right: left <= right,
-    "<": lambda left, right: left < right,
-    ">=": lambda left, right: left >= right,
-    ">": lambda left, right: left > right,
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-}
 
 LARGEST_TABLE = 10_000
 """How many combinations of values a product or a table of classes may have; a larger one can be any number."""
@@ -172,7 +163,7 @@ class Encoder:
             return result
         rows = torch.cartesian_prod(*(torch.tensor(node.ranges[part]) for part in parts)).reshape(-1, len(parts))
         columns = [rows[:, parts.index(part)] for part in operands]
-        values = look_up(*rest[0], *columns) if kind == "table" else OPERATIONS[kind](*columns)
+        values = look_up(*rest[0], *columns) if kind == "table" else ARITHMETIC[kind](*columns)
         for row, value in zip(rows.tolist(), values.tolist()):
             known = [made[part] == number for part, number in zip(parts, row)]
             self.world.axioms.append(z3.Implies(z3.And(known), result == value))

@@ -14,6 +14,7 @@ from dualogic.formula.function import Application
 from dualogic.formula.shape import Item, Ragged, Shape, max_shape
 from dualogic.formula.symbol import Probabilities, Variable
 from dualogic.formula.term import (
+    ARITHMETIC,
     Absolute,
     Arithmetic,
     Constant,
@@ -95,14 +96,8 @@ class TermEncoder:
 
     def _arithmetic(self, node: Arithmetic, position: Entry) -> Any:
         left, right = (self.term(side, fit(position, side.shape)) for side in (node.left, node.right))
-        if node.operation == "+":
-            return left + right
-        if node.operation == "-":
-            return left - right
-        if node.operation == "*":
-            return left * right
-        if node.operation == "/":
-            return left / right
+        if node.operation != "**":
+            return ARITHMETIC[node.operation](left, right)
         power = right.as_fraction() if z3.is_rational_value(right) else None
         if power is None or power.denominator != 1 or not 0 <= power <= LARGEST_POWER:
             return self._free(node)

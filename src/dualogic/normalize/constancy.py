@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
-from dualogic.formula.atom import MIRRORED, Comparison
+from dualogic.formula.atom import COMPARE, MIRRORED, Comparison
 from dualogic.formula.connective import Cardinality, Complement, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.node import walk
 from dualogic.formula.term import Number
@@ -15,14 +14,6 @@ from dualogic.formula.term import Number
 MOST_NODES, MOST_CASES = 100, 512
 
 Key = tuple[int, ...]
-_HOLDS: dict[str, Callable[[float, float], bool]] = {
-    "<=": lambda value, bound: value <= bound,
-    "<": lambda value, bound: value < bound,
-    ">=": lambda value, bound: value >= bound,
-    ">": lambda value, bound: value > bound,
-    "==": lambda value, bound: value == bound,
-    "!=": lambda value, bound: value != bound,
-}
 
 
 def constant_truth(formula: Formula) -> bool | None:
@@ -89,7 +80,7 @@ def _points(bounds: set[float]) -> list[float]:
 def _holds(formula: Formula, world: dict[Key, Any]) -> bool:
     if isinstance(formula, Comparison):
         key, sign, bound = _compared(formula)
-        return _HOLDS[sign](world[key], bound)
+        return bool(COMPARE[sign](world[key], bound))
     truths = [_holds(part, world) for part in _operands(formula)]
     if not truths:
         return bool(world[id(formula),])

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
 from typing import Any
 
 from dualogic.errors import FormulaTypeError
+from dualogic.formula.term import ARITHMETIC
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)")
 _EXACT = 2.0**53
-_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "@": operator.matmul,
-}
+_OPERATIONS = {**ARITHMETIC, "@": operator.matmul}
 
 
 def read_string(text: str) -> str:
