@@ -42,6 +42,16 @@ def check_size(value: float, what: str) -> None:
         raise OptionError(f"{what} must be 0 or between {SMALLEST:g} and {LARGEST:g} in size; got {value!r}")
 
 
+def check_tolerances(tol: Any, lead: Any) -> tuple[float, float]:
+    """``tol`` and ``lead`` of :meth:`dualogic.Formula.satisfied` as numbers."""
+    relaxed, ahead = as_number(tol, "tol"), as_number(lead, "lead")
+    if not relaxed >= 0:
+        raise OptionError(f"tol must be at least 0; got {tol!r}")
+    if not 0 <= ahead < 1:
+        raise OptionError(f"lead must be at least 0 and below 1; got {lead!r}")
+    return relaxed, ahead
+
+
 def shorten(text: str, limit: int = 120) -> str:
     """``text``, cut off with dots if it is long."""
     return text if len(text) <= limit else f"{text[:limit]}..."

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 import dualogic as dl
-from dualogic.data.randomness import random_state_kept
+from dualogic.data.randomness import get_random_state, set_random_state
 
 
 class Noisy(Dataset):
@@ -90,8 +90,9 @@ def test_numbers_drawn_aside_leave_no_trace():
     expected = torch.rand(2), numpy.random.rand()
     torch.manual_seed(3)
     numpy.random.seed(3)
-    with random_state_kept():
-        torch.rand(5)
-        numpy.random.rand(5)
+    state = get_random_state()
+    torch.rand(5)
+    numpy.random.rand(5)
+    set_random_state(state)
     assert torch.equal(torch.rand(2), expected[0])
     assert numpy.random.rand() == expected[1]

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from dualogic.errors import BindingError, SymbolError, suggest
-from dualogic.formula.atom import Boolean, BooleanIndex
-from dualogic.formula.inspect import describe
+from dualogic.formula.atom import Boolean
+from dualogic.formula.inspect import INDEXED, describe
 from dualogic.formula.node import Node
 from dualogic.formula.shape import Ragged, Size, shorten
-from dualogic.formula.symbol import Categorical, ClassIndex, Mask, MaskIndex
-from dualogic.formula.term import Index, Reduction
+from dualogic.formula.symbol import Categorical, Mask
+from dualogic.formula.term import Reduction
 
 RANGE_TOLERANCE = 1e-2
 SMALL = 10_000
@@ -209,7 +209,7 @@ def required_lengths(nodes: Iterable[Node]) -> dict[str, Required]:
                 required[size.axis.name] = (length, node)
 
     for node in nodes:
-        if isinstance(node, (Index, ClassIndex, BooleanIndex, MaskIndex)):
+        if isinstance(node, INDEXED):
             sizes = iter(node.operand.shape)
             for kind, *arguments in node.items:
                 size = 1 if kind == "new" else next(sizes)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.arguments import as_number
+from dualogic.arguments import check_tolerances
 from dualogic.compile.extreme import take_extreme
 from dualogic.compile.plan import compile_rules
 from dualogic.compile.tree import Level
@@ -36,11 +36,7 @@ def is_satisfied(formula: Formula, tol: float, lead: float, tensors: Mapping[str
 
 def are_satisfied(rules: Mapping[str, Formula], tol: float, lead: float, tensors: Mapping[str, Any]) -> Tensor:
     """Whether formulas of one shape hold; a bool tensor ``(batch, rules, *shape)``."""
-    tol, lead = as_number(tol, "tol"), as_number(lead, "lead")
-    if not tol >= 0:
-        raise OptionError(f"tol must be at least 0; got {tol!r}")
-    if not 0 <= lead < 1:
-        raise OptionError(f"lead must be at least 0 and below 1; got {lead!r}")
+    tol, lead = check_tolerances(tol, lead)
     plan = compile_rules(rules.items(), "truth")
     bound = plan.bind(tensors, validate=True)
     with torch.no_grad(), autocast_off(bound.device):

@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassIn, Comparison
-from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier, Resting
+from dualogic.formula.connective import Complement, Formula, Level, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
+from dualogic.formula.inspect import INDEXED
 from dualogic.formula.node import Node, children, walk
 from dualogic.formula.relation import ClassRelation
-from dualogic.formula.symbol import Categorical, ClassIndex, Mask, MaskIndex, Variable
-from dualogic.formula.term import Arithmetic, Constant, Index, MatrixProduct, Number, Reduction
+from dualogic.formula.symbol import Categorical, Mask, Variable
+from dualogic.formula.term import Constant, MatrixProduct, Number, Reduction
 
 COMPARISON_KIND = {"<=": "order", "<": "order", ">=": "order", ">": "order", "==": "equal", "!=": "unequal"}
 
@@ -49,15 +50,13 @@ class Signatures:
         below = tuple(self._of[id(child)] for child in children(node))
         if isinstance(node, Number):
             return ()
-        if isinstance(node, Constant):
-            return (node.sizes,)
-        if isinstance(node, (Variable, Mask)):
+        if isinstance(node, (Constant, Variable, Mask)):
             return (node.sizes,)
         if isinstance(node, Boolean):
             return (node.sizes, node.input)
         if isinstance(node, Categorical):
             return (node.sizes, node.size, node.input)
-        if isinstance(node, (Index, ClassIndex, BooleanIndex, MaskIndex)):
+        if isinstance(node, INDEXED):
             return (below, tuple(("at",) if item[0] == "at" else item for item in node.items))
         if isinstance(node, MatrixProduct):
             return (below[0], id(node.right))
@@ -75,8 +74,6 @@ class Signatures:
             return (below, node.operation, node.dims, node.where is None, node.tied)
         if isinstance(node, (Evidence, Resting)):
             return (below, node.share)
-        if isinstance(node, (Arithmetic, Junction)):
-            return (below, node.operation)
         return (below, getattr(node, "operation", None))
 
 

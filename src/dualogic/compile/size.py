@@ -63,7 +63,7 @@ def find_size(formula: Formula) -> Size:
     levels: dict[int, int] = {}  # by signature: nodes of one signature have the same levels below them
     rank = parts = 0
     for node in walk(formula):
-        rank = max(rank, len(getattr(node, "shape", ())))
+        rank = max(rank, len(node.shape))
         if not isinstance(node, Formula):
             continue
         parts += 1

@@ -13,28 +13,23 @@ from torch import Tensor
 from dualogic.compile import instructions as ops
 from dualogic.compile.pattern import find_pattern
 from dualogic.compile.signature import Signatures
-from dualogic.formula.atom import Boolean, BooleanIndex
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import items_to_key
+from dualogic.formula.inspect import INDEXED, SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.shape import WHOLE, Item, Shape, Size, max_shape
 from dualogic.formula.symbol import (
     Categorical,
     ClassExpression,
-    ClassIndex,
-    Mask,
     MaskComplement,
-    MaskIndex,
     MaskJunction,
     Probabilities,
-    Variable,
 )
 from dualogic.formula.term import (
     ARITHMETIC,
     Absolute,
     Arithmetic,
     Constant,
-    Index,
     MatrixProduct,
     Negation,
     Number,
@@ -46,7 +41,6 @@ _UNARY: dict[type, Callable[[Tensor], Tensor]] = {
     Absolute: torch.abs,
     MaskComplement: torch.logical_not,
 }
-_SYMBOLS = (Variable, Categorical, Boolean, Mask)
 _SMALL = 64
 """Up to so many numbers of a sample a gradient of zeros for symbols that are not read costs less than operations of their own."""
 
@@ -117,9 +111,9 @@ class TermBuilder:
         if isinstance(first, Constant):
             numbers = [number for node in nodes for number in node.numbers()]
             return Value(self._fixed(numbers, (1, *lanes, *first.sizes)), lanes, len(first.sizes))
-        if isinstance(first, _SYMBOLS):
+        if isinstance(first, SYMBOLS):
             return self._access([(node, ()) for node in nodes], lanes, probabilities)
-        if isinstance(first, (Index, ClassIndex, BooleanIndex, MaskIndex)):
+        if isinstance(first, INDEXED):
             return self._access([(node.operand, node.items) for node in nodes], lanes, probabilities)
         if isinstance(first, Probabilities):
             return self.term([node.operand for node in nodes], lanes, probabilities=True)
@@ -160,7 +154,7 @@ class TermBuilder:
         shape = _indexed_shape(bases[0])
         if same_base:
             return self._gather(self._base(bases[0], probabilities), [], [[] for _ in rows], rows, lanes, shape)
-        if isinstance(bases[0], _SYMBOLS):
+        if isinstance(bases[0], SYMBOLS):
             bank, number = self._bank(tuple(dict.fromkeys(bases)), probabilities)
             which = [[number[base]] for base in bases]
             return self._gather(Value(bank, (), len(shape) + 1), [len(number)], which, rows, lanes, shape)
@@ -188,7 +182,7 @@ class TermBuilder:
         return self._emit_once(("read", node.name), lambda: ops.Read(node.name))
 
     def _base(self, node: Node, probabilities: bool) -> Value:
-        if not isinstance(node, _SYMBOLS):
+        if not isinstance(node, SYMBOLS):
             return self.term([node], (), probabilities)
         register = self._read(node)
         if not isinstance(node, Categorical):

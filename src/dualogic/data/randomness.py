@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -40,13 +38,3 @@ def set_random_state(state: dict[str, Any]) -> None:
         torch.cuda.set_rng_state_all([value.cpu() for value in state["cuda"]])
     if "numpy" in state and "numpy" in sys.modules:
         sys.modules["numpy"].random.set_state(tuple(state["numpy"]))
-
-
-@contextlib.contextmanager
-def random_state_kept() -> Iterator[None]:
-    """Leave no trace on the generators: what is drawn inside changes nothing that is drawn afterwards."""
-    state = get_random_state()
-    try:
-        yield
-    finally:
-        set_random_state(state)

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.arguments import as_number, check_choice, check_rules
+from dualogic.arguments import check_choice, check_rules, check_tolerances
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS, autocast_off
 from dualogic.compile.extreme import take_extreme
 from dualogic.compile.plan import compile_rules
-from dualogic.diagnosis.assemble import assemble, owner
+from dualogic.diagnosis.assemble import assemble
 from dualogic.diagnosis.elsewhere import count_elsewhere, find_elsewhere, find_shared
 from dualogic.diagnosis.expectation import check_truths, count_labels, find_classes, read_labels
 from dualogic.diagnosis.observation import Observed, fit_weights, observe
@@ -67,11 +67,7 @@ class Diagnosis:
     ) -> None:
         self._logic = rules if isinstance(rules, LogicLoss) else None
         self.rules = dict(rules.rules) if isinstance(rules, LogicLoss) else check_rules(rules)
-        self.tol, self.lead = as_number(tol, "tol"), as_number(lead, "lead")
-        if not self.tol >= 0:
-            raise OptionError(f"tol must be at least 0; got {tol!r}")
-        if not 0 <= self.lead < 1:
-            raise OptionError(f"lead must be at least 0 and below 1; got {lead!r}")
+        self.tol, self.lead = check_tolerances(tol, lead)
         if class_cost is None:
             class_cost = getattr(self._logic.method if self._logic is not None else None, "class_cost", "probability")
         check_choice("class_cost", class_cost, CLASS_COSTS)
@@ -83,10 +79,11 @@ class Diagnosis:
         self.classes = None if classes is None else tuple(map(str, classes))
         self._truth = compile_rules(self.rules.items(), "truth")
         self._costs = compile_rules(self.rules.items(), self.class_cost)
-        self._outline = {found.path: found for name, formula in self.rules.items() for found in outline(name, formula)}
+        self._parts = {name: outline(name, formula) for name, formula in self.rules.items()}
+        self._outline = {part.path: part for parts in self._parts.values() for part in parts}
         self._wanted = frozenset(self._outline)
         self._shared = find_shared(self._outline.values())
-        self._implied = {owner(path, self.rules) for path, found in self._outline.items() if found.consequent is not None}
+        self._implied = {name for name, parts in self._parts.items() if any(part.consequent is not None for part in parts)}
         self._places = {path: (level.number, lane) for level in self._truth.levels for lane, path in enumerate(level.paths)}
         self._values = max(1, sum(level.operands * math.prod(level.rest) for level in self._truth.levels))
         self.reset()

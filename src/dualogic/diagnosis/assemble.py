@@ -57,20 +57,10 @@ def assemble_rules(diagnosis: Diagnosis, sums: Sums) -> dict[str, RuleReport]:
         diagnosis: whose rules they are.
         sums: on the host, by the keys of its tally.
     """
-    parts: dict[str, list[Connective]] = {name: [] for name in diagnosis.rules}
-    for found in diagnosis._outline.values():
-        parts[owner(found.path, parts)].append(found)
     return {
-        name: _rule(name, str(formula), number, parts[name], diagnosis, sums)
+        name: _rule(name, str(formula), number, diagnosis._parts[name], diagnosis, sums)
         for number, (name, formula) in enumerate(diagnosis.rules.items())
     }
-
-
-def owner(path: str, rules: Mapping[str, object]) -> str:
-    """The rule that a connective's path belongs to."""
-    while path not in rules:
-        path = path.rpartition("/")[0]
-    return path
 
 
 def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveReport | None:

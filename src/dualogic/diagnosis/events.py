@@ -12,7 +12,6 @@ from typing_extensions import Self
 from dualogic.errors import MissingExtraError, how_to_install
 from dualogic.loss import LogicLoss
 
-FOLDER = "events"
 MOST_ROWS = 4096
 """Rows of the table in a histogram, evenly spaced."""
 

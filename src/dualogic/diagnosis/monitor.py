@@ -15,10 +15,9 @@ from dualogic.compile.binding import Bound
 from dualogic.compile.plan import compile_rules
 from dualogic.diagnosis.accumulator import Diagnosis
 from dualogic.diagnosis.alarm import INFO, KINDS, Alarm
-from dualogic.diagnosis.assemble import assemble_rules, owner
+from dualogic.diagnosis.assemble import assemble_rules
 from dualogic.diagnosis.expectation import check_truths
 from dualogic.diagnosis.look import Look, Sums
-from dualogic.diagnosis.outline import Connective
 from dualogic.diagnosis.pull import measure_pull
 from dualogic.diagnosis.tally import Tally
 from dualogic.diagnosis.watch import watch
@@ -90,9 +89,6 @@ class Monitor:
         self._on_finding, self._warn = on_finding, warn
         self._diagnosis = Diagnosis(logic, tol=tol, lead=lead, worst=0)
         self._plan = compile_rules(logic.rules.items(), "log")
-        self._parts: dict[str, list[Connective]] = {name: [] for name in logic.rules}
-        for found in self._diagnosis._outline.values():
-            self._parts[owner(found.path, self._parts)].append(found)
         self._labels = self._check_labels(labels)
         self._window = Window()
         self._calls = 0
@@ -102,7 +98,7 @@ class Monitor:
         self._active: dict[tuple[str, str], Alarm] = {}
         self._history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
         self._travelling: deque[Look] = deque()
-        self._handle = logic.register_forward_hook(_Hook(self), with_kwargs=True)
+        self._handle = logic.register_forward_hook(Hook(self._see), with_kwargs=True)
 
     # ------------------------------------------------------------------ what it found
 
@@ -145,7 +141,7 @@ class Monitor:
         self._calls += 1
         self._take(index, where, tensors)
 
-    def _see(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+    def _see(self, args: tuple[Any, ...], options: Mapping[str, Any], loss: Tensor) -> None:
         """After each call of the loss."""
         logic = self.logic
         if not logic.updating:
@@ -191,12 +187,12 @@ class Monitor:
         diagnosis._tally = Tally(waiting=False)
         masks = diagnosis._count(bound, None, None, truths, view.weights)
         sums = dict(diagnosis._tally.total)
-        count = len(self._parts)
+        count = len(logic.rules)
         numbers = [number % count for number in range(self._turn, self._turn + min(MOST_RULES, count))]
         self._turn = (self._turn + len(numbers)) % count
         places = {path: diagnosis._places[path] for path, part in diagnosis._outline.items() if part.consequent is not None}
         elsewhere = {path: masks[level][:, lane] for path, (level, lane) in places.items() if level in masks}
-        sums.update(measure_pull(view, self._plan, self._parts, numbers, bound, taught, elsewhere))
+        sums.update(measure_pull(view, self._plan, diagnosis._parts, numbers, bound, taught, elsewhere))
         if self._task is not None:
             sums["task"] = torch.stack([torch.ones_like(self._task), self._task]).double()
             self._task = None
@@ -302,15 +298,19 @@ class Monitor:
         self._handle.remove()
 
 
-class _Hook:
-    """What a loss calls after forward. A copy of the loss is not watched, and neither is one that was pickled."""
+class Hook:
+    """What a loss calls after forward. A copy of the loss is not watched, and neither is one that was pickled.
 
-    def __init__(self, monitor: Monitor | None = None) -> None:
-        self._monitor = monitor
+    Args:
+        see: called with what the loss was called with, by position and by name, and with what it gives.
+    """
 
-    def __call__(self, logic: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
-        if self._monitor is not None and not torch.compiler.is_compiling():
-            self._monitor._see(args, options)
+    def __init__(self, see: Callable[[tuple[Any, ...], Mapping[str, Any], Tensor], None] | None = None) -> None:
+        self._see = see
 
-    def __reduce__(self) -> tuple[type[_Hook], tuple[()]]:
-        return _Hook, ()
+    def __call__(self, logic: Any, args: tuple[Any, ...], options: Mapping[str, Any], output: Tensor) -> None:
+        if self._see is not None and not torch.compiler.is_compiling():
+            self._see(args, options, output)
+
+    def __reduce__(self) -> tuple[type[Hook], tuple[()]]:
+        return Hook, ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import torch
 from torch import Tensor
@@ -177,11 +178,8 @@ def _by_unit(level: Level, values: Tensor, ordered: bool = True) -> Tensor:
     if ordered and level.order and level.order != tuple(range(len(level.order))):
         values = values[:, list(level.order)]
     batch, operands = values.shape[:2]
-    lanes = len(level.paths)
-    units = 1
-    for size in values.shape[2 + level.lanes :]:
-        units *= size
-    return values.reshape(batch, operands, lanes, units).movedim(1, -1)
+    units = math.prod(values.shape[2 + level.lanes :])
+    return values.reshape(batch, operands, len(level.paths), units).movedim(1, -1)
 
 
 def _any_to(value: Tensor, shape: torch.Size, axes_from: int) -> Tensor:
@@ -200,7 +198,4 @@ def fit_weights(weights: Tensor, axes: tuple[int, ...], batch: int) -> Tensor:
         if weights.shape[dim] > size:
             weights = weights.narrow(dim, 0, size)
     operands = weights.shape[-1]
-    units = 1
-    for size in axes:
-        units *= size
-    return weights.expand(batch, *axes, operands).reshape(batch, units, operands)
+    return weights.expand(batch, *axes, operands).reshape(batch, math.prod(axes), operands)

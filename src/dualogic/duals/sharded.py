@@ -49,12 +49,6 @@ class ShardedTable(DualTable):
         route = self._find_route(index)
         return route.bring_back(super().fetch(route.positions))
 
-    def fetch_checked(self, index: Tensor, flags: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        good = (index >= 0) & (index < self.samples)
-        flags[0] |= ~good.all()
-        index = index.clamp(0, self.samples - 1)
-        return self.fetch(index), index, good
-
     @eager
     def advance(
         self,

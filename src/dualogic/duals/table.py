@@ -104,7 +104,7 @@ class DualTable:
         """On an accelerator: rows, the index made safe, and which entries are in range (``None`` if :meth:`check_index` has seen
         to it); ``flags[0]`` is set if one is not.
         """
-        if fused.usable(self.values):
+        if fused.usable(self.values) and not self.collective:  # whose rows are not all here
             return fused.fetch_rows(self.values, index, flags)
         good = (index >= 0) & (index < self.samples)
         flags[0] |= ~good.all()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SizeError
 from dualogic.formula.node import Node, intern, walk
-from dualogic.formula.shape import Deferred, Shape, broadcast, format_shape, normalize_dims, remove_dims
+from dualogic.formula.shape import Deferred, broadcast, format_shape, normalize_dims, remove_dims
 from dualogic.formula.symbol import MaskExpression, as_mask
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ class Formula(Node):
         >>> rule.satisfied(tol=0.01, p=torch.tensor([[0.0, 1.0], [0.25, 1.0]]))
         tensor([ True, False])
     """
-
-    shape: Shape
 
     def __and__(self, other: Any) -> Formula:
         from dualogic.formula import join

@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from dualogic.errors import SymbolError
-from dualogic.formula.atom import Boolean
+from dualogic.formula.atom import Boolean, BooleanIndex
 from dualogic.formula.function import Application
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberTable
 from dualogic.formula.shape import Axis, Ragged, shorten
-from dualogic.formula.symbol import Categorical, Mask, Variable
-from dualogic.formula.term import Constant
+from dualogic.formula.symbol import Categorical, ClassIndex, Mask, MaskIndex, Variable
+from dualogic.formula.term import Constant, Index
 
 SYMBOLS = (Variable, Categorical, Boolean, Mask)
+INDEXED = (Index, ClassIndex, BooleanIndex, MaskIndex)
 
 
 def collect_symbols(nodes: Iterable[Node]) -> dict[str, Node]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
 from dualogic.errors import FormulaTypeError
-from dualogic.formula.shape import BRIEF, shorten
+from dualogic.formula.shape import BRIEF, Shape, shorten
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 # Reentrant: a finaliser that runs while a node is being made may make nodes too.
@@ -47,6 +47,7 @@ class Node(metaclass=_Interning):
     """
 
     __hash__ = object.__hash__
+    shape: ClassVar[Shape]  # the axes after the batch axis; set for each node
     # numpy arrays on the left of an operator give way to the node's own reflected operator.
     __array_ufunc__ = None
 

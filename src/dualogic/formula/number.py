@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.formula.node import Node
-from dualogic.formula.shape import Deferred, Shape, as_int, broadcast
+from dualogic.formula.shape import Deferred, as_int, broadcast
 from dualogic.formula.term import ARITHMETIC, Number, Term
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ class NumberExpression(Node):
         (a + b == s, a < b, a * 10 + b != 42)
     """
 
-    shape: Shape
     values: Sequence[int]
 
     def __add__(self, other: Any) -> NumberExpression:
@@ -193,9 +193,7 @@ def values_of(number: NumberExpression | Number) -> Sequence[int]:
 
 def _combine(function: Callable[[Any], Any], parts: tuple[NumberExpression | Number, ...], text: Deferred) -> tuple[int, ...]:
     ranges = list(map(values_of, parts))
-    count = 1
-    for values in ranges:
-        count *= len(values)
+    count = math.prod(map(len, ranges))
     if count > PAIRS:
         raise SizeError(
             f"{text} has {count:,} combinations of values, more than {PAIRS:,}; state it in smaller parts, as in a sum digit by "

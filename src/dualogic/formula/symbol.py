@@ -176,8 +176,6 @@ class Probabilities(Term):
 class MaskExpression(Node):
     """Which entries of an axis exist: a mask, an indexed one, or several joined by ``& | ~``."""
 
-    shape: Shape
-
     def __getitem__(self, key: Any) -> MaskExpression:
         items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
         return MaskIndex(self, items) if any(item != WHOLE for item in items) else self

@@ -20,7 +20,6 @@ from dualogic.formula.shape import (
     WHOLE,
     Deferred,
     Item,
-    Shape,
     broadcast,
     check_name,
     format_shape,
@@ -53,8 +52,6 @@ class Term(Node):
         >>> x[1:] + x[:-1] <= 1
         x[1:3] + x[:2] <= 1
     """
-
-    shape: Shape
 
     def __add__(self, other: Any) -> Term:
         return Arithmetic("+", self, as_term(other))

@@ -125,7 +125,7 @@ def ground_size(rules: Mapping[str, Formula]) -> int:
     """
     leaves = (*SYMBOLS, Number, Constant)
     nodes = walk(*rules.values())
-    parts = [node for node in nodes if hasattr(node, "shape") and not isinstance(node, leaves)]
+    parts = [node for node in nodes if not isinstance(node, leaves)]
     classes = sum(node.size * math.prod(max_shape(node.shape)) for node in nodes if isinstance(node, Categorical))
     return classes + sum(math.prod(max_shape(node.shape)) for node in parts)
 

@@ -73,7 +73,7 @@ def _size(nodes: Iterable[Node]) -> int:
     """About how many numbers an evaluation needs for one input."""
     total = 0
     for node in nodes:
-        entries = math.prod(max_shape(node.shape)) if hasattr(node, "shape") else 0
+        entries = math.prod(max_shape(node.shape))
         classes = node.operand.symbol.size if isinstance(node, ClassIn) else 1
         if isinstance(node, ClassRelation):
             classes = sum(map(len, node.ranges)) * max(map(len, node.ranges))

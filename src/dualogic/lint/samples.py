@@ -35,7 +35,7 @@ def draw_inputs(formula: Formula, ranges: Mapping[str, tuple[float | None, float
         >>> draw_inputs((v <= 0) | (v >= 10), {})["v"][:3]
         tensor([ 5., -1., 11.], dtype=torch.float64)
     """
-    shapes = [max_shape(symbol.shape) for symbol in formula.symbols.values()]  # type: ignore[attr-defined]
+    shapes = [max_shape(symbol.shape) for symbol in formula.symbols.values()]
     large = sum(math.prod(shape) for shape in shapes) > LARGE
     intervals = _intervals(formula)[: 2 if large else None]
     repeats = 1 if large else RANDOM
@@ -43,7 +43,7 @@ def draw_inputs(formula: Formula, ranges: Mapping[str, tuple[float | None, float
     generator = torch.Generator().manual_seed(0)
     inputs: dict[str, Tensor] = {}
     for name, symbol in formula.symbols.items():
-        sizes = max_shape(symbol.shape)  # type: ignore[attr-defined]
+        sizes = max_shape(symbol.shape)
         if isinstance(symbol, Mask):
             inputs[name] = torch.ones(count, *sizes, dtype=torch.bool)
         elif isinstance(symbol, Categorical):

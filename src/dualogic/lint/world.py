@@ -57,10 +57,7 @@ class World:
         self._numeric = {node.operand.symbol.name for node in nodes if isinstance(node, Probabilities)}
         self._required = {name: length for name, (length, _) in required_lengths(nodes).items()}
         self._axes = {
-            size.axis.name: size.axis.max
-            for symbol in self.symbols.values()
-            for size in symbol.shape  # type: ignore[attr-defined]
-            if isinstance(size, Ragged)
+            size.axis.name: size.axis.max for symbol in self.symbols.values() for size in symbol.shape if isinstance(size, Ragged)
         }
         self._made: dict[Any, Any] = {}
         self._count = itertools.count()
@@ -208,7 +205,7 @@ class World:
 
     def entries(self, name: str) -> list[Entry]:
         """All positions within a symbol's axes."""
-        return list(itertools.product(*map(range, max_shape(self.symbols[name].shape))))  # type: ignore[attr-defined]
+        return list(itertools.product(*map(range, max_shape(self.symbols[name].shape))))
 
 
 def as_float(value: Any) -> float:

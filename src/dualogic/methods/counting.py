@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -41,6 +41,8 @@ class CountingMethod(Method):
         max_nodes: refuse a rule whose diagrams have more nodes than this.
     """
 
+    exclusive: ClassVar[bool]  # whether the classes of a categorical exclude each other
+
     vtree: str = "balanced"
     max_nodes: int = 1_000_000
 
@@ -49,16 +51,6 @@ class CountingMethod(Method):
         check_choice("vtree", self.vtree, VTREES)
         if not self.max_nodes >= 1:
             raise OptionError(f"max_nodes must be at least 1; got {self.max_nodes!r}")
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether the classes of a categorical exclude each other."""
-        raise NotImplementedError
-
-    @property
-    def theory(self) -> bool:
-        """Whether independent classes are told that exactly one of them holds."""
-        return False
 
     def program(self, rules: Mapping[str, Formula]) -> CountingProgram:
         return CountingProgram(rules, self)
@@ -122,7 +114,7 @@ def _compile(rules: tuple[tuple[str, Formula], ...], method: CountingMethod) -> 
 def _count(rules: tuple[tuple[str, Formula], ...], method: CountingMethod) -> tuple[Vocabulary, Circuit]:
     symbols = {name: symbol for _, formula in rules for name, symbol in formula.symbols.items()}
     propositions = [ground(formula, method.name) for _, formula in rules]
-    vocabulary = Vocabulary(propositions, symbols, method.exclusive, method.theory)
+    vocabulary = Vocabulary(propositions, symbols, method.exclusive, getattr(method, "exactly_one", False))
     compiler = Compiler(vocabulary.count, method.vtree, method.max_nodes)
     roots = [compiler.compile(proposition) for proposition in vocabulary.propositions]
     for (name, formula), root in zip(rules, roots):

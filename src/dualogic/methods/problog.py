@@ -29,7 +29,4 @@ class ProbLog(CountingMethod):
     """
 
     name: ClassVar[str] = "problog"
-
-    @property
-    def exclusive(self) -> bool:
-        return True
+    exclusive: ClassVar[bool] = True

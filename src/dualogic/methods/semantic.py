@@ -38,13 +38,6 @@ class Semantic(CountingMethod):
     """
 
     name: ClassVar[str] = "semantic"
+    exclusive: ClassVar[bool] = False
 
     exactly_one: bool = False
-
-    @property
-    def exclusive(self) -> bool:
-        return False
-
-    @property
-    def theory(self) -> bool:
-        return self.exactly_one

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dualogic.diagnosis import Comparison, RuleReport, ShortcutReport, class_name, make_overview
+from dualogic.diagnosis import Comparison, RuleReport, class_name, make_overview
+from dualogic.diagnosis.report import plain
+from dualogic.errors import StateError
 from dualogic.report.findings import list_findings
 from dualogic.report.headline import SEVERITY, TONES, Headline, describe_untaught, explain, write_headline
 from dualogic.report.reading import Record, find_baseline
@@ -72,7 +75,11 @@ def _lead(names: Sequence[str], headlines: Sequence[Headline]) -> dict[str, str]
 
 def _compare(record: Record, baseline: Record | None) -> Comparison | None:
     after, before = record.report, None if baseline is None else baseline.report
-    return None if after is None or before is None or not _comparable(before, after) else after.compare(before)
+    if after is None or before is None:
+        return None
+    with contextlib.suppress(StateError):  # about other rules, or other samples
+        return after.compare(before)
+    return None
 
 
 def _judge(record: Record, comparison: Comparison | None) -> Headline:
@@ -81,11 +88,6 @@ def _judge(record: Record, comparison: Comparison | None) -> Headline:
     if not record.taught:
         return describe_untaught(record.report)
     return write_headline(record.report, comparison, record.kept["words"])
-
-
-def _comparable(before: ShortcutReport, after: ShortcutReport) -> bool:
-    texts = [{name: rule.text for name, rule in report.rules.items()} for report in (before, after)]
-    return texts[0] == texts[1] and (before.samples, before.tol, before.lead) == (after.samples, after.tol, after.lead)
 
 
 def _name_runs(records: Sequence[Record]) -> list[str]:
@@ -110,7 +112,7 @@ def _label(record: Record) -> str:
 def _show_run(
     record: Record, name: str, headline: Headline, baseline: Record | None, comparison: Comparison | None
 ) -> dict[str, Any]:
-    shown: dict[str, Any] = clean(
+    shown: dict[str, Any] = plain(
         {
             "name": name,
             "tone": headline.tone,
@@ -291,19 +293,3 @@ def _list_groups(records: Sequence[Record]) -> list[dict[str, str]]:
         for step in _recorded_steps(record):
             groups |= {group: group.replace("_", " ") for group in step[POOL][RECORDED] if group not in groups}
     return [{"key": key, "name": name} for key, name in groups.items()]
-
-
-def clean(value: Any) -> Any:
-    """The same without numbers that JSON has no word for: ``None`` instead.
-
-    Example:
-        >>> clean({"a": [1.0, math.nan]})
-        {'a': [1.0, None]}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): clean(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [clean(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -15,12 +15,13 @@ from torch import Tensor
 from typing_extensions import Self
 
 from dualogic.diagnosis import Diagnosis, Monitor, ShortcutReport
+from dualogic.diagnosis.monitor import Hook
 from dualogic.errors import DualogicError, OptionError, StateError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.loss import LogicLoss
 from dualogic.report.journal import Journal
 from dualogic.report.reading import NO_RULE
-from dualogic.report.seen import Hook, Mean, Seen, fingerprint, pick
+from dualogic.report.seen import Mean, Seen, fingerprint, pick
 from dualogic.report.summary import POOL, VALIDATION, WORST, keep_part, summarize
 
 SHARE = 0.003
@@ -302,7 +303,10 @@ class Recorder:
     # ------------------------------------------------------------------ inside
 
     def _see(self, args: tuple[Any, ...], options: Mapping[str, Any], loss: Tensor) -> None:
-        """After each training call of the loss."""
+        """After each call of the loss."""
+        assert self._logic is not None
+        if not self._logic.training or not torch.is_grad_enabled():
+            return
         self._losses["seen"].add(loss)
         tensors = {name: options[name] for name in self._symbols}
         self._seen.add(args[0] if args else options.get("index"), options.get("where"), tensors)

@@ -55,21 +55,6 @@ class Mean:
         return (self._number + (0.0 if self._total is None else float(self._total))) / max(self._count, 1)
 
 
-class Hook:
-    """What a loss calls after forward. A copy of the loss is not recorded, and neither is one that was pickled."""
-
-    def __init__(self, see: Callable[..., None] | None = None) -> None:
-        self._see = see
-
-    def __call__(self, logic: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
-        """See a training call."""
-        if self._see is not None and logic.training and torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            self._see(args, options, output)
-
-    def __reduce__(self) -> tuple[type[Hook], tuple[()]]:
-        return Hook, ()
-
-
 class Seen:
     """The latest batches that a loss was trained on."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from dualogic.errors import DualogicError, ParseError, suggest
+from dualogic.errors import DualogicError, FormulaTypeError, ParseError, suggest
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import And, Iff, Implies, Not, Or
 from dualogic.formula.node import Node
@@ -42,9 +42,12 @@ class Reader:
         self.names = names
 
     def read(self, tree: Tree[Token]) -> Any:
-        """The formula, term, class, mask, number or list that a tree stands for; errors show its place."""
+        """The formula, term, class, mask, number or list that a tree stands for; errors show its place.
+
+        The grammar says what the parts of each kind of tree are; the method of that name gets them as its arguments.
+        """
         try:
-            return getattr(self, f"_{tree.data}")(tree)
+            return getattr(self, f"_{tree.data}")(*tree.children)
         except ParseError:
             raise
         except _MISTAKES as error:
@@ -68,8 +71,7 @@ class Reader:
 
     # Names, numbers and lists
 
-    def _name(self, tree: Tree[Token]) -> Any:
-        token = cast("Token", tree.children[0])
+    def _name(self, token: Token) -> Any:
         if str(token) not in self.names:
             raise self.unknown(token)
         return self.names[str(token)]
@@ -83,158 +85,141 @@ class Reader:
         notes = [f"known names: {listed(sorted(self.names))}" if self.names else "no names are declared; give them as symbols="]
         return self.source.error(token, reason, *notes, *([f"classes: {listed(extra)}"] if extra else []))
 
-    def _number(self, tree: Tree[Token]) -> int | float:
-        return read_number(str(tree.children[0]))
+    def _number(self, token: Token) -> int | float:
+        return read_number(str(token))
 
-    def _string(self, tree: Tree[Token]) -> str:
-        return read_string(str(tree.children[0]))
+    def _string(self, token: Token) -> str:
+        return read_string(str(token))
 
-    def _none(self, tree: Tree[Token]) -> None:
+    def _none(self) -> None:
         return None
 
-    def _list(self, tree: Tree[Token]) -> list[Any]:
-        return [self.read(cast("Tree[Token]", child)) for child in tree.children if child is not None]
+    def _list(self, *parts: Any) -> list[Any]:
+        return [self.read(part) for part in parts if part is not None]
 
-    def _tuple(self, tree: Tree[Token]) -> tuple[Any, ...]:
-        return tuple(self._list(tree))
+    def _tuple(self, *parts: Any) -> tuple[Any, ...]:
+        return tuple(self._list(*parts))
 
-    def _members(self, tree: Tree[Token]) -> ClassSet:
-        tokens = [cast("Token", cast("Tree[Token]", member).children[0]) for member in tree.children]
-        return ClassSet(tuple(tokens))
+    def _members(self, *members: Any) -> ClassSet:
+        return ClassSet(tuple(member.children[0] for member in members))
 
     # Connectives
 
-    def _conjunction(self, tree: Tree[Token]) -> Any:
-        return self._junction(tree, "and", And)
-
-    def _ampersands(self, tree: Tree[Token]) -> Any:
-        return self._junction(tree, "&", And)
-
-    def _disjunction(self, tree: Tree[Token]) -> Any:
-        return self._junction(tree, "or", Or)
-
-    def _bars(self, tree: Tree[Token]) -> Any:
-        return self._junction(tree, "|", Or)
-
-    def _junction(self, tree: Tree[Token], sign: str, join: Any) -> Any:
-        trees = cast("list[Tree[Token]]", tree.children)
-        values = [self.read(child) for child in trees]
+    def _junction(self, sign: str, join: Callable[..., Formula], *parts: Any) -> Any:
+        values = [self.read(part) for part in parts]
         if isinstance(values[0], MaskExpression):
             return functools.reduce(lambda left, right: left & right if join is And else left | right, values)
-        for child, value in zip(trees, values):
+        for part, value in zip(parts, values):
             if not isinstance(value, Formula):
-                raise self._unfit(child, value, f"beside {sign!r}")
+                raise self._unfit(part, value, f"beside {sign!r}")
         return join(*values)
 
-    def _complement(self, tree: Tree[Token]) -> Any:
-        child = cast("Tree[Token]", tree.children[-1])
-        value = self.read(child)
+    _conjunction = functools.partialmethod(_junction, "and", And)
+    _ampersands = functools.partialmethod(_junction, "&", And)
+    _disjunction = functools.partialmethod(_junction, "or", Or)
+    _bars = functools.partialmethod(_junction, "|", Or)
+
+    def _complement(self, *parts: Any) -> Any:
+        value = self.read(parts[-1])
         if isinstance(value, MaskExpression):
             return ~value
         if not isinstance(value, Formula):
-            raise self._unfit(child, value, "behind 'not' or '~'")
+            raise self._unfit(parts[-1], value, "behind 'not' or '~'")
         return Not(value)
 
-    def _implication(self, tree: Tree[Token]) -> Formula:
-        parts = [self.read_formula(cast("Tree[Token]", child), "on either side of an implication") for child in tree.children]
-        return functools.reduce(Implies, parts)
+    def _implication(self, *parts: Any) -> Formula:
+        return functools.reduce(Implies, [self.read_formula(part, "on either side of an implication") for part in parts])
 
     _shifts = _implication
 
-    def _given(self, tree: Tree[Token]) -> Formula:
-        consequent, antecedent = (self.read_formula(cast("Tree[Token]", child), "beside 'given'") for child in tree.children)
+    def _given(self, *parts: Any) -> Formula:
+        consequent, antecedent = (self.read_formula(part, "beside 'given'") for part in parts)
         return Implies(antecedent, consequent, evidence=True)
 
-    def _equivalence(self, tree: Tree[Token]) -> Formula:
-        left, right = (self.read_formula(cast("Tree[Token]", child), "on either side of 'iff'") for child in tree.children)
+    def _equivalence(self, *parts: Any) -> Formula:
+        left, right = (self.read_formula(part, "on either side of 'iff'") for part in parts)
         return Iff(left, right)
 
-    def _comparison(self, tree: Tree[Token]) -> Formula:
-        trees = cast("list[Tree[Token]]", tree.children)
-        values = [self._side(child) for child in trees[0::2]]
-        signs = [" ".join(map(str, child.children)) for child in trees[1::2]]
-        links = [
-            link(self, sign, (trees[2 * place], values[place]), (trees[2 * place + 2], values[place + 1]))
-            for place, sign in enumerate(signs)
-        ]
+    def _comparison(self, *parts: Any) -> Formula:
+        sides = [(part, self._side(part)) for part in parts[0::2]]
+        signs = [" ".join(map(str, part.children)) for part in parts[1::2]]
+        links = [link(self, sign, left, right) for sign, left, right in zip(signs, sides, sides[1:])]
         return links[0] if len(links) == 1 else And(*links)
 
-    def _side(self, tree: Tree[Token]) -> Any:
+    def _side(self, tree: Any) -> Any:
         """One side of a comparison, where a name that is not declared may be that of a class."""
         if tree.data == "name" and str(tree.children[0]) not in self.names:
-            return Undeclared(cast("Token", tree.children[0]))
+            return Undeclared(tree.children[0])
         return self.read(tree)
 
     # Terms
 
-    def _sum(self, tree: Tree[Token]) -> Any:
-        first, *rest = cast("list[Any]", tree.children)
+    def _sum(self, first: Any, *rest: Any) -> Any:
         value = self._operand(first)
-        for sign, child in zip(rest[0::2], rest[1::2]):
-            other = self._operand(child)
+        for sign, part in zip(rest[0::2], rest[1::2]):
+            other = self._operand(part)
             if not (isinstance(value, list) or isinstance(other, list)) or isinstance(value, Node) or isinstance(other, Node):
                 value = calculate(str(sign), value, other)
                 continue
             # Python would join plain lists end to end and repeat them.
-            raise self.source.error(tree, f"a list and a number or a list have no '{sign}'; one side needs a symbol")
+            raise FormulaTypeError(f"a list and a number or a list have no '{sign}'; one side needs a symbol")
         return value
 
     _product = _sum
 
-    def _operand(self, tree: Tree[Token]) -> Any:
+    def _operand(self, tree: Any) -> Any:
         value = self.read(tree)
         if isinstance(value, (Term, NumberExpression, int, float, list)):
             return value
         raise self.source.error(tree, f"expected a term or a number; this is {describe_value(value)}")
 
-    def _negative(self, tree: Tree[Token]) -> Any:
-        return -self._operand(cast("Tree[Token]", tree.children[-1]))
+    def _negative(self, *parts: Any) -> Any:
+        return -self._operand(parts[-1])
 
-    def _positive(self, tree: Tree[Token]) -> Any:
-        return +self._operand(cast("Tree[Token]", tree.children[-1]))
+    def _positive(self, *parts: Any) -> Any:
+        return +self._operand(parts[-1])
 
-    def _indexed(self, tree: Tree[Token]) -> Any:
-        operand, *items = cast("list[Tree[Token]]", tree.children)
+    def _indexed(self, operand: Any, *items: Any) -> Any:
         value = self.read(operand)
         if not isinstance(value, (Term, Formula, ClassExpression, MaskExpression)):
             remedy = ["name it first: constant m = [...]"] if isinstance(value, list) else []
             raise self.source.error(operand, f"{describe_value(value)} has no axes to index", *remedy)
         return value[tuple(map(self.read, items))]
 
-    def _slice(self, tree: Tree[Token]) -> slice:
-        return slice(*(None if child is None else self.read(cast("Tree[Token]", child)) for child in tree.children))
+    def _slice(self, *parts: Any) -> slice:
+        return slice(*(None if part is None else self.read(part) for part in parts))
 
-    def _ellipsis(self, tree: Tree[Token]) -> Any:
+    def _ellipsis(self) -> Any:
         return ...
 
     # Calls
 
-    def _attribute(self, tree: Tree[Token]) -> Any:
-        value, name = self._member(tree)
+    def _attribute(self, operand: Any, name: Token) -> Any:
+        value = self._owner(operand, name)
         if name != "probabilities":
-            raise self.source.error(tree.children[1], f"'.{name}' needs parentheses behind it: .{name}()")
+            raise self.source.error(name, f"'.{name}' needs parentheses behind it: .{name}()")
         return value.probabilities
 
-    def _method(self, tree: Tree[Token]) -> Any:
-        value, name = self._member(tree)
+    def _method(self, operand: Any, name: Token, given: Any) -> Any:
+        value = self._owner(operand, name)
         if name == "probabilities":
-            raise self.source.error(tree.children[1], "'.probabilities' has no parentheses behind it")
-        positional, keywords = self._arguments(cast("Tree[Token]", tree.children[2]))
+            raise self.source.error(name, "'.probabilities' has no parentheses behind it")
+        positional, keywords = self._arguments(given)
         if name == "isin" and len(positional) == 1 and isinstance(positional[0], (ClassSet, Group)):
-            return link(self, "in", (tree, value), (cast("Tree[Token]", tree.children[2]), positional[0]))
+            return link(self, "in", (operand, value), (given, positional[0]))
         return getattr(value, name)(*positional, **keywords)
 
-    def _member(self, tree: Tree[Token]) -> tuple[Any, str]:
-        value, token = self.read(cast("Tree[Token]", tree.children[0])), cast("Token", tree.children[1])
+    def _owner(self, operand: Any, token: Token) -> Any:
+        """What stands before the dot, which has what stands behind it."""
+        value = self.read(operand)
         known = next((names for kind, names in METHODS if isinstance(value, kind)), ())
         if token not in known:
             offer = f"it has {', '.join(f'.{name}' for name in known)}" if known else "it has none"
             reason = f"{describe_value(value)} has no '.{token}'{suggest(token, known)}"
             raise self.source.error(token, reason, offer)
-        return value, str(token)
+        return value
 
-    def _call(self, tree: Tree[Token]) -> Any:
-        token = cast("Token", tree.children[0])
+    def _call(self, token: Token, given: Any) -> Any:
         name = str(token)
         function = FUNCTIONS.get(name, self.names.get(name))
         if function is None:
@@ -245,21 +230,21 @@ class Reader:
             raise self.source.error(token, reason, *remedy, f"known functions: {', '.join(sorted(known))}")
         if name not in FUNCTIONS and not isinstance(function, Function):
             raise self.source.error(token, f"{name!r} is {describe_value(function)}, not a function; index it with [...]")
-        positional, keywords = self._arguments(cast("Tree[Token]", tree.children[1]))
+        positional, keywords = self._arguments(given)
         return function(*positional, **keywords)
 
-    def _arguments(self, tree: Tree[Token]) -> tuple[list[Any], dict[str, Any]]:
+    def _arguments(self, tree: Any) -> tuple[list[Any], dict[str, Any]]:
         positional: list[Any] = []
         keywords: dict[str, Any] = {}
-        for child in cast("list[Tree[Token]]", tree.children):
-            if child is None:
+        for part in tree.children:
+            if part is None:
                 continue
-            if child.data != "keyword":
+            if part.data != "keyword":
                 if keywords:
-                    raise self.source.error(child, "an argument without a name cannot follow one with a name")
-                positional.append(self.read(child))
+                    raise self.source.error(part, "an argument without a name cannot follow one with a name")
+                positional.append(self.read(part))
                 continue
-            token, value = cast("Token", child.children[0]), cast("Tree[Token]", child.children[1])
+            token, value = part.children
             if str(token) in keywords:
                 raise self.source.error(token, f"the argument {str(token)!r} is given twice")
             keywords[str(token)] = self.read(value)

@@ -16,7 +16,7 @@ from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or
 from dualogic.formula.node import Node, walk
 from dualogic.formula.number import NumberExpression, NumberTable
 from dualogic.formula.shape import Axis
-from dualogic.formula.symbol import Categorical, ClassExpression, Mask, MaskExpression, Variable
+from dualogic.formula.symbol import ClassExpression, MaskExpression, Variable
 from dualogic.formula.term import Constant, Term, as_term, constant
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -159,8 +159,3 @@ def _named_value(name: Any, value: Any) -> Any:
             raise SymbolError(f"a function cannot be called {name!r} in a rule, which has a meaning already")
         return Function(name, value)
     return constant(name, value)
-
-
-def is_symbol(value: Any) -> bool:
-    """Whether tensors are bound to it."""
-    return isinstance(value, (Variable, Categorical, Boolean, Mask))

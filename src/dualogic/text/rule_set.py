@@ -11,11 +11,12 @@ from typing import Any
 from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.files import read_bytes, write_whole
 from dualogic.formula.connective import Formula, as_formula
+from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.printing import to_rope
 from dualogic.formula.shape import format_count
 from dualogic.text.lines import split
-from dualogic.text.names import collect_names, is_symbol
+from dualogic.text.names import collect_names
 from dualogic.text.parsing import TOO_DEEP
 from dualogic.text.source import Place, Source
 from dualogic.text.statement import Declarations
@@ -55,7 +56,7 @@ class RuleSet(Mapping[str, Formula]):
     ) -> None:
         self._rules = {name: as_formula(formula, f"rule {name!r}") for name, formula in rules.items()}
         self.names: Mapping[str, Any] = collect_declared(self._rules.values()) if names is None else names
-        self.symbols: Mapping[str, Node] = {name: value for name, value in self.names.items() if is_symbol(value)}
+        self.symbols: Mapping[str, Node] = {name: value for name, value in self.names.items() if isinstance(value, SYMBOLS)}
         self.lines: Mapping[str, int] = lines or {}
         self.ranges: Mapping[str, tuple[float, float]] = dict(ranges or {})
         self.path = path

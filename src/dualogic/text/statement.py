@@ -18,7 +18,7 @@ from dualogic.text.names import Group, describe_value
 from dualogic.text.source import Source, listed
 
 if TYPE_CHECKING:
-    from lark import Token, Tree
+    from lark import Token
 
 
 class Declarations(Reader):
@@ -55,43 +55,38 @@ class Declarations(Reader):
 
     # Symbols
 
-    def _axis(self, tree: Tree[Token]) -> None:
-        token, size = cast("Any", tree.children)
+    def _axis(self, token: Any, size: Any) -> None:
         self._declare(token, axis(self._checked_name(token, "axis"), max=self._whole(size)))
 
-    def _var(self, tree: Tree[Token]) -> None:
-        names, sizes, _, bounds = cast("Any", tree.children)
+    def _var(self, names: Any, sizes: Any, _: Any, bounds: Any) -> None:
         for token in names.children:
             self._declare(token, var(self._checked_name(token, "variable"), *self._sizes(sizes)))
             if bounds is not None:
                 self.ranges[str(token)] = self._bounds(bounds)
 
-    def _bounds(self, tree: Tree[Token]) -> tuple[float, float]:
-        low, high = (self._bound(cast("Tree[Token]", child)) for child in tree.children)
+    def _bounds(self, tree: Any) -> tuple[float, float]:
+        low, high = map(self._bound, tree.children)
         if not low <= high:
             raise self.source.error(tree, f"the range from {low:g} to {high:g} is empty", "the lower end comes first: [0, 1]")
         return low, high
 
-    def _bound(self, tree: Tree[Token]) -> float:
-        *sign, token = cast("list[Token]", tree.children)
+    def _bound(self, tree: Any) -> float:
+        *sign, token = tree.children
         if token.type == "NAME" and str(token) != "inf":
             raise self.source.error(token, f"expected a number or inf as the end of a range; got {str(token)!r}")
         value = math.inf if token.type == "NAME" else float(read_number(str(token)))
         return -value if sign else value
 
-    def _bool(self, tree: Tree[Token]) -> None:
-        names, sizes, kind = cast("Any", tree.children)
+    def _bool(self, names: Any, sizes: Any, kind: Any) -> None:
         for token in names.children:
             name = self._checked_name(token, "bool")
             self._declare(token, boolean(name, *self._sizes(sizes), input=_input(kind)))
 
-    def _mask(self, tree: Tree[Token]) -> None:
-        names, sizes = cast("Any", tree.children)
+    def _mask(self, names: Any, sizes: Any) -> None:
         for token in names.children:
             self._declare(token, mask(self._checked_name(token, "mask"), *self._sizes(sizes)))
 
-    def _class(self, tree: Tree[Token]) -> None:
-        names, classes, sizes, kind = cast("Any", tree.children)
+    def _class(self, names: Any, classes: Any, sizes: Any, kind: Any) -> None:
         if classes.data == "members":
             labels: list[str] | None = [self._label(member.children[0]) for member in classes.children]
             self._refuse_twice(classes)
@@ -106,19 +101,19 @@ class Declarations(Reader):
         value = member_value(token)
         return value if isinstance(value, str) else str(token)
 
-    def _refuse_twice(self, members: Tree[Token]) -> None:
+    def _refuse_twice(self, members: Any) -> None:
         seen: dict[Any, Token] = {}
-        for member in cast("list[Tree[Token]]", members.children):
-            token = cast("Token", member.children[0])
+        for member in members.children:
+            token = member.children[0]
             first = seen.setdefault(self._label(token), token)
             if first is not token:
                 raise self.source.error(token, f"{self._label(token)!r} is listed twice (first in line {first.line})")
 
-    def _sizes(self, tree: Tree[Token] | None) -> tuple[Any, ...]:
-        return () if tree is None else tuple(self._size(cast("Tree[Token]", child)) for child in tree.children)
+    def _sizes(self, tree: Any) -> tuple[Any, ...]:
+        return () if tree is None else tuple(map(self._size, tree.children))
 
-    def _size(self, tree: Tree[Token]) -> Any:
-        token = cast("Token", tree.children[0])
+    def _size(self, tree: Any) -> Any:
+        token = tree.children[0]
         if token.type == "NUMBER":
             value: Any = read_number(str(token))
         elif str(token) in self.names:
@@ -130,7 +125,7 @@ class Declarations(Reader):
         what = str(token) if token.type == "NUMBER" else f"{str(token)!r}, which is {describe_value(value)}"
         raise self.source.error(token, f"a size is a whole number of at least 1 or the name of an axis; got {what}")
 
-    def _whole(self, tree: Tree[Token]) -> int:
+    def _whole(self, tree: Any) -> int:
         value = self._size(tree)
         if isinstance(value, Axis):
             raise self.source.error(tree, f"expected a whole number; {value.name!r} is an axis")
@@ -138,8 +133,7 @@ class Declarations(Reader):
 
     # Groups of classes
 
-    def _group(self, tree: Tree[Token]) -> None:
-        token, owner, members = cast("Any", tree.children)
+    def _group(self, token: Any, owner: Any, members: Any) -> None:
         self._refuse_twice(members)
         known = [self._categorical(owner)] if owner is not None else self._categoricals()
         found: dict[str | int, None] = {}
@@ -168,8 +162,7 @@ class Declarations(Reader):
         )
         raise self.source.error(token, reason, f"classes: {listed(labels)}")
 
-    def _membership(self, tree: Tree[Token]) -> None:
-        token, owner, members = cast("Any", tree.children)
+    def _membership(self, token: Any, owner: Any, members: Any) -> None:
         symbol = self._categorical(owner)
         columns = [self._column(member.children[0], symbol) for member in members.children]
         rows = [[float(place in column) for column in columns] for place in range(symbol.size)]
@@ -199,24 +192,21 @@ class Declarations(Reader):
 
     # Names for terms and formulas, and rules
 
-    def _constant(self, tree: Tree[Token]) -> None:
-        token, expression = cast("Any", tree.children)
+    def _constant(self, token: Any, expression: Any) -> None:
         value = self.read(expression)
         if not isinstance(value, (int, float, list)):
             remedy = "a constant is a number or a list of numbers; use let to name anything else"
             raise self.source.error(expression, f"this is {describe_value(value)}", remedy)
         self._declare(token, constant(self._checked_name(token, "constant"), value))
 
-    def _let(self, tree: Tree[Token]) -> None:
-        token, expression = cast("Any", tree.children)
+    def _let(self, token: Any, expression: Any) -> None:
         value = self.read(expression)
         if isinstance(value, ClassSet):
             raise self.source.error(expression, "a set of classes is named by group", f"write: group {token} = {{...}}")
         self._checked_name(token, "term or formula")
         self._declare(token, value)
 
-    def _rule(self, tree: Tree[Token]) -> None:
-        token, expression = cast("Any", tree.children)
+    def _rule(self, token: Any, expression: Any) -> None:
         name = read_string(str(token)) if token.type == "STRING" else str(token)
         if not name:
             raise self.source.error(token, "a rule needs a name")

@@ -14,7 +14,7 @@ from dualogic.formula.function import Application
 from dualogic.formula.inspect import collect_symbols
 from dualogic.formula.node import walk
 from dualogic.formula.printing import format_number, to_text
-from dualogic.formula.shape import Axis, Ragged, Shape
+from dualogic.formula.shape import Axis, Ragged
 from dualogic.formula.symbol import Categorical, Mask, Variable
 from dualogic.formula.term import Constant
 from dualogic.text.names import Group
@@ -26,7 +26,7 @@ def collect_declared(formulas: Iterable[Formula]) -> dict[str, Any]:
     """What a file has to declare before it can state formulas: their axes, symbols and named constants, by name."""
     nodes = walk(*formulas)
     symbols = collect_symbols(nodes)
-    axes = {size.axis.name: size.axis for symbol in symbols.values() for size in _shape(symbol) if isinstance(size, Ragged)}
+    axes = {size.axis.name: size.axis for symbol in symbols.values() for size in symbol.shape if isinstance(size, Ragged)}
     constants = {node.name: node for node in nodes if isinstance(node, Constant) and node.name is not None}
     for name in axes.keys() & (symbols.keys() | constants.keys()):
         raise SymbolError(f"{name!r} names both an axis and something else, which a rule file cannot tell apart; rename one")
@@ -85,16 +85,11 @@ def _declaration(value: Any, ranges: Ranges) -> list[str]:
     return [f"bool {value.name}{_sizes(value, ': ')}{source}"] if isinstance(value, Boolean) else []
 
 
-def _shape(symbol: Any) -> Shape:
-    shape: Shape = symbol.sizes
-    return shape
-
-
 def _sizes(symbol: Any, before: str) -> str:
-    for size in _shape(symbol):
+    for size in symbol.shape:
         if isinstance(size, Ragged) and size.trim:
             raise SymbolError(f"{symbol.name!r} has an axis of length {size!r}, which a rule file cannot declare")
-    return before + ", ".join(map(str, _shape(symbol))) if _shape(symbol) else ""
+    return before + ", ".join(map(str, symbol.shape)) if symbol.shape else ""
 
 
 def _word(text: str) -> str:
