@@ -20,16 +20,7 @@ from dualogic.compile.convolution import program_of
 from dualogic.compile.number import check_independent, find_entries
 from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Formula,
-    Implication,
-    Junction,
-    Level,
-    Quantifier,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import Ragged, Shape, max_shape, shorten

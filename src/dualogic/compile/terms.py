@@ -18,23 +18,8 @@ from dualogic.formula.indexing import items_to_key
 from dualogic.formula.inspect import INDEXED, SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.shape import WHOLE, Item, Shape, Size, max_shape
-from dualogic.formula.symbol import (
-    Categorical,
-    ClassExpression,
-    MaskComplement,
-    MaskJunction,
-    Probabilities,
-)
-from dualogic.formula.term import (
-    ARITHMETIC,
-    Absolute,
-    Arithmetic,
-    Constant,
-    MatrixProduct,
-    Negation,
-    Number,
-    Reduction,
-)
+from dualogic.formula.symbol import Categorical, ClassExpression, MaskComplement, MaskJunction, Probabilities
+from dualogic.formula.term import ARITHMETIC, Absolute, Arithmetic, Constant, MatrixProduct, Negation, Number, Reduction
 
 _UNARY: dict[type, Callable[[Tensor], Tensor]] = {
     Negation: operator.neg,

@@ -6,15 +6,7 @@ import dataclasses
 from typing import Any
 
 from dualogic.arguments import shorten
-from dualogic.formula.connective import (
-    Complement,
-    Equivalence,
-    Formula,
-    Implication,
-    Junction,
-    Level,
-    Quantifier,
-)
+from dualogic.formula.connective import Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.normalize.nnf import to_nnf
 

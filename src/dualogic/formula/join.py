@@ -6,16 +6,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, SizeError
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Formula,
-    Implication,
-    Junction,
-    Level,
-    as_formula,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, as_formula
 from dualogic.formula.evidence import evidence as take_as_evidence
 from dualogic.formula.node import Node
 from dualogic.formula.shape import as_int, format_shape

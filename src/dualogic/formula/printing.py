@@ -39,16 +39,7 @@ from dualogic.formula.symbol import (
     Probabilities,
     Variable,
 )
-from dualogic.formula.term import (
-    Absolute,
-    Arithmetic,
-    Constant,
-    Index,
-    MatrixProduct,
-    Negation,
-    Number,
-    Reduction,
-)
+from dualogic.formula.term import Absolute, Arithmetic, Constant, Index, MatrixProduct, Negation, Number, Reduction
 
 # Python's binding strengths, loosest first.
 COMPARISON, OR, AND, SHIFT, SUM, PRODUCT, UNARY, POWER, CALL = range(9)

@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dualogic.formula.atom import ClassEqual, ClassIn, Comparison
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Formula,
-    Implication,
-    Junction,
-    Level,
-    Quantifier,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.indexing import items_to_key
 from dualogic.formula.relation import ClassRelation

@@ -11,17 +11,7 @@ from dualogic.errors import FormulaTypeError, SymbolError
 from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.shape import (
-    WHOLE,
-    Deferred,
-    Item,
-    Shape,
-    as_axes,
-    as_int,
-    broadcast,
-    check_name,
-    declare_shape,
-)
+from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, as_axes, as_int, broadcast, check_name, declare_shape
 from dualogic.formula.term import Term
 
 if TYPE_CHECKING:

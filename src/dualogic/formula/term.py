@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dualogic.errors import FormulaTypeError, ShapeError
 from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import Node
-from dualogic.formula.shape import (
-    WHOLE,
-    Deferred,
-    Item,
-    broadcast,
-    check_name,
-    format_shape,
-    normalize_dims,
-    remove_dims,
-)
+from dualogic.formula.shape import WHOLE, Deferred, Item, broadcast, check_name, format_shape, normalize_dims, remove_dims
 
 if TYPE_CHECKING:
     from dualogic.formula.connective import Formula

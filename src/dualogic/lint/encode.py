@@ -14,16 +14,7 @@ import z3
 
 from dualogic.circuits.grounding import fit
 from dualogic.formula.atom import COMPARE, NEGATED, BooleanExpression, ClassEqual, ClassIn, Comparison
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Formula,
-    Implication,
-    Junction,
-    Level,
-    Quantifier,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.node import children, walk
 from dualogic.formula.number import look_up

@@ -10,16 +10,7 @@ from typing import Any, Union
 import z3
 
 from dualogic.circuits.grounding import fit
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Formula,
-    Implication,
-    Junction,
-    Level,
-    Quantifier,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
 from dualogic.lint.terms import positions
