@@ -42,6 +42,12 @@ def check_size(value: float, what: str) -> None:
         raise OptionError(f"{what} must be 0 or between {SMALLEST:g} and {LARGEST:g} in size; got {value!r}")
 
 
+def check_finite(what: str, value: float, above: bool = False) -> None:
+    """Refuse a number that is not finite, or below 0; or not ``above`` it."""
+    if not (math.isfinite(value) and (value > 0 or (value == 0 and not above))):
+        raise OptionError(f"{what} must be a finite number {'above' if above else 'of at least'} 0; got {value!r}")
+
+
 def check_tolerances(tol: Any, lead: Any) -> tuple[float, float]:
     """``tol`` and ``lead`` of :meth:`dualogic.Formula.satisfied` as numbers."""
     relaxed, ahead = as_number(tol, "tol"), as_number(lead, "lead")
@@ -123,7 +129,6 @@ def check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
     else:
         weights = dict.fromkeys(rules, as_number(weight, "weight, unless it maps rule names to numbers,"))
     for name, value in weights.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise OptionError(f"the weight of rule {name!r} must be a finite number of at least 0; got {value!r}")
+        check_finite(f"the weight of rule {name!r}", value)
         check_size(value, f"the weight of rule {name!r}")
     return weights

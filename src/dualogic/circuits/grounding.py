@@ -131,7 +131,8 @@ class _Grounder:
             places = {**fixed, **dict(zip(node.dims, chosen))}
             inner = tuple(places[dim] for dim in range(len(shape)))
             body = self.ground(node.operand, inner)
-            conditions = [_existence(shape[dim], inner[dim]) for dim in node.dims if isinstance(shape[dim], Ragged)]
+            ragged = [(shape[dim], inner[dim]) for dim in node.dims]
+            conditions = [("axis", size.axis.name, place + size.trim) for size, place in ragged if isinstance(size, Ragged)]
             if node.where is not None:
                 conditions.append(self._operand(node.where, inner))
             if conditions and node.operation == "all":
@@ -156,10 +157,6 @@ def fit(position: Position, shape: Shape) -> Position:
     """The position within a part that is broadcast to the whole from the right."""
     tail = position[len(position) - len(shape) :]
     return tuple(0 if size == 1 else place for place, size in zip(tail, shape))
-
-
-def _existence(size: Any, place: int) -> Proposition:
-    return ("axis", size.axis.name, place + size.trim)
 
 
 def _mask_name(node: Any) -> str:

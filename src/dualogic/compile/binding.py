@@ -12,8 +12,9 @@ from torch import Tensor
 
 from dualogic.errors import BindingError, SymbolError, suggest
 from dualogic.formula.atom import Boolean
-from dualogic.formula.inspect import INDEXED, describe
-from dualogic.formula.node import Node
+from dualogic.formula.connective import Formula
+from dualogic.formula.inspect import INDEXED, collect_symbols, describe
+from dualogic.formula.node import Node, walk
 from dualogic.formula.shape import Ragged, Size, shorten
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.formula.term import Reduction
@@ -135,6 +136,29 @@ def bind(
             looked_at.append((name, symbol, tensor))
     _check_values(looked_at)
     return Bound(given, batch[0], dtype, device[0], selected, ruled)
+
+
+class Binder:
+    """What is known of rules before they are compiled, and the check of the tensors that are bound to them.
+
+    Args:
+        rules: by name.
+
+    Attributes:
+        names: of the rules.
+        symbols: to bind, by name.
+    """
+
+    def __init__(self, rules: Mapping[str, Formula]) -> None:
+        nodes = walk(*rules.values())
+        self.names = tuple(rules)
+        self.symbols = collect_symbols(nodes)
+        self._lengths = required_lengths(nodes)
+        self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules.items()}
+
+    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
+        """Check the tensors of a call."""
+        return bind(self.symbols, self._lengths, tensors, validate, where, self._users)
 
 
 def as_selection(where: Any, batch: int, device: torch.device, what: str = "where") -> Tensor:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 
 from dualogic.compile.atoms import Compare
-from dualogic.compile.binding import Bound, bind, required_lengths
+from dualogic.compile.binding import Binder, Bound
 from dualogic.compile.build import Builder
 from dualogic.compile.instructions import Context, Guided, Registers, Settled, fetch
 from dualogic.compile.size import check_size
@@ -20,7 +19,7 @@ from dualogic.constants import Constants, outside_inference
 from dualogic.errors import NonFiniteError, OptionError
 from dualogic.formula.connective import Formula, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
-from dualogic.formula.inspect import SYMBOLS, collect_symbols
+from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import Node, children, walk
 from dualogic.normalize.class_sets import unfold_class_sets
 from dualogic.normalize.nnf import to_nnf
@@ -29,7 +28,7 @@ from dualogic.normalize.unlabelled import Unlabelled
 MODES = ("probability", "log", "truth", "degree")
 
 
-class Plan:
+class Plan(Binder):
     """Tensor operations for a set of rules; made by :func:`compile_rules`.
 
     Attributes:
@@ -49,13 +48,9 @@ class Plan:
     ) -> None:
         if mode not in MODES:
             raise OptionError(f"class_cost must be 'probability' or 'log'; got {mode!r}")
-        self.mode = mode
-        self.names = tuple(name for name, _ in rules)
         # Symbols that normalisation dropped must still be bound, so they are read from the rules as written.
-        nodes = walk(*(formula for _, formula in rules))
-        self.symbols = collect_symbols(nodes)
-        self._lengths = required_lengths(nodes)
-        self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules}
+        super().__init__(dict(rules))
+        self.mode = mode
         formulas = {name: to_nnf(formula, evidence, resting, unlabelled) for name, formula in rules}
         if mode == "probability":
             formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
@@ -93,10 +88,6 @@ class Plan:
             given = node.antecedent if isinstance(node, Resting) and node.share == 1.0 else None
             stack.extend(child for child in children(node) if child is not given)
         return frozenset(found)
-
-    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
-        """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate, where, self._users)
 
     def constants(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
         """The plan's constants on a device; floating point ones in ``dtype``."""

@@ -7,6 +7,7 @@ rule: an antecedent that is never true may be rightly so, and a consequent that 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 
 from dualogic.diagnosis.chance import rises
@@ -134,7 +135,8 @@ def class_name(label: int, class_names: Sequence[str] | None) -> str:
 
 def _find_violation(rule: RuleReport, class_names: Sequence[str] | None) -> Iterable[Finding]:
     violated = rule.violated or 0.0
-    label, worst = max(((label, part.violated or 0.0) for label, part in rule.classes.items()), key=_second, default=(0, 0.0))
+    classes = {label: part.violated or 0.0 for label, part in rule.classes.items()}
+    label, worst = max(classes.items(), key=operator.itemgetter(1), default=(0, 0.0))
     if violated <= MUCH_VIOLATED and worst <= CLASS_VIOLATED:
         return
     sentence = f"violated on {percent(violated)} of the samples"
@@ -160,10 +162,6 @@ def _find_contradiction(rule: RuleReport) -> Iterable[Finding]:
                 f"{part.counted} on which {found.text} is true"
             )
             yield Finding(CONTRADICTED, sentence, part.path)
-
-
-def _second(pair: tuple[int, float]) -> float:
-    return pair[1]
 
 
 def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequence[str] | None) -> Iterable[Finding]:

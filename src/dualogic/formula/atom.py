@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Complement, Formula
-from dualogic.formula.indexing import items_to_key, resolve_index
+from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import walk
 from dualogic.formula.number import NumberExpression
 from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, broadcast, check_name, declare_shape
@@ -106,9 +106,6 @@ class BooleanIndex(BooleanExpression):
 
     operand: BooleanExpression
     items: tuple[Item, ...]
-
-    def __post_init__(self) -> None:
-        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), Deferred(self.__str__))[1])
 
     @property
     def symbol(self) -> Boolean:

@@ -14,7 +14,8 @@ def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, 
     Returns:
         The items, one for each axis in order (plus one for each ``None``), and the resulting shape.
     """
-    entries = [_plain(entry) for entry in (key if isinstance(key, tuple) else (key,))]
+    given = key if isinstance(key, tuple) else (key,)
+    entries = [entry.tolist() if hasattr(entry, "tolist") else entry for entry in given]  # of arrays and tensors
     consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
     if consumed > len(shape):
         raise ShapeError(
@@ -55,11 +56,6 @@ def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, 
             items.append(("at", _resolve_position(entry, size, where)))
     _refuse_moved_axis(items, where)
     return tuple(items), tuple(result)
-
-
-def _plain(entry: Any) -> Any:
-    """Arrays and tensors of positions as lists of ints."""
-    return entry.tolist() if hasattr(entry, "tolist") else entry
 
 
 def _as_positions(entry: Any, size: Size, where: Deferred) -> Any:

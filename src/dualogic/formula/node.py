@@ -8,7 +8,8 @@ from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
 from dualogic.errors import FormulaTypeError
-from dualogic.formula.shape import BRIEF, Shape, shorten
+from dualogic.formula.indexing import items_to_key, resolve_index
+from dualogic.formula.shape import BRIEF, Deferred, Shape, shorten
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 # Reentrant: a finaliser that runs while a node is being made may make nodes too.
@@ -74,9 +75,13 @@ class Node(metaclass=_Interning):
         return (type(self), *[_fingerprint(getattr(self, name)) for name in self._field_names()])
 
     def __post_init__(self) -> None:
-        # A symbol has the axes that it declares, and what has one operand those of the operand; others find theirs themselves.
-        declared: Any = getattr(self, "sizes", None)
-        self._derive("shape", self.operand.shape if declared is None else declared)  # type: ignore[attr-defined]
+        # The axes of a symbol, of what is indexed, and of what has one operand; a node of several finds its own.
+        node: Any = self
+        names = self._field_names()
+        shape = node.sizes if "sizes" in names else node.operand.shape
+        if "items" in names:
+            _, shape = resolve_index(shape, items_to_key(node.items), Deferred(self.__str__))
+        self._derive("shape", shape)
 
     def _derive(self, name: str, value: Any) -> None:
         """Set a derived attribute (a shape, for instance) on this frozen node."""

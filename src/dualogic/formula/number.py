@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, SizeError
-from dualogic.formula.node import Node
+from dualogic.formula.operators import Operators
 from dualogic.formula.shape import Deferred, as_int, broadcast
 from dualogic.formula.term import ARITHMETIC, Number, Term
 
@@ -24,7 +24,7 @@ LARGEST = 2**53
 LARGEST_POWER = 53
 
 
-class NumberExpression(Node):
+class NumberExpression(Operators["NumberExpression"]):
     """A whole number: a class, or ``+ - * **``, ``abs`` and ``dl.apply`` of such numbers.
 
     The six comparisons give formulas, which say that the relation holds between the classes.
@@ -42,30 +42,12 @@ class NumberExpression(Node):
 
     values: Sequence[int]
 
-    def __add__(self, other: Any) -> NumberExpression:
-        return NumberArithmetic("+", as_number(self), as_number(other))
+    def _calculate(self, operation: str, left: Any, right: Any) -> NumberExpression:
+        return NumberArithmetic(operation, as_number(left), as_number(right))
 
     def __radd__(self, other: Any) -> NumberExpression:
         # 0 is where Python's sum() starts.
-        return self if as_int(other) == 0 else NumberArithmetic("+", as_number(other), as_number(self))
-
-    def __sub__(self, other: Any) -> NumberExpression:
-        return NumberArithmetic("-", as_number(self), as_number(other))
-
-    def __rsub__(self, other: Any) -> NumberExpression:
-        return NumberArithmetic("-", as_number(other), as_number(self))
-
-    def __mul__(self, other: Any) -> NumberExpression:
-        return NumberArithmetic("*", as_number(self), as_number(other))
-
-    def __rmul__(self, other: Any) -> NumberExpression:
-        return NumberArithmetic("*", as_number(other), as_number(self))
-
-    def __pow__(self, other: Any) -> NumberExpression:
-        return NumberArithmetic("**", as_number(self), as_number(other))
-
-    def __rpow__(self, other: Any) -> NumberExpression:
-        return NumberArithmetic("**", as_number(other), as_number(self))
+        return self if as_int(other) == 0 else super().__radd__(other)
 
     def __neg__(self) -> NumberExpression:
         return NumberArithmetic("-", Number(0.0), as_number(self))
@@ -76,27 +58,7 @@ class NumberExpression(Node):
     def __abs__(self) -> NumberExpression:
         return NumberTable("abs", operator.abs, (as_number(self),))
 
-    def __le__(self, other: Any) -> Formula:
-        return self._relate("<=", other)
-
-    def __lt__(self, other: Any) -> Formula:
-        return self._relate("<", other)
-
-    def __ge__(self, other: Any) -> Formula:
-        return self._relate(">=", other)
-
-    def __gt__(self, other: Any) -> Formula:
-        return self._relate(">", other)
-
-    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
-        return self._relate("==", other)
-
-    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
-        return self._relate("!=", other)
-
-    __hash__ = Node.__hash__
-
-    def _relate(self, operation: str, other: Any) -> Formula:
+    def _compare(self, operation: str, other: Any) -> Formula:
         from dualogic.formula.relation import relate
 
         return relate(operation, self, other)

@@ -127,18 +127,17 @@ def format_number(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
 
 
+def format_rows(rows: Any) -> str:
+    """The entries of a constant, as nested lists of such numbers."""
+    return format_number(rows) if isinstance(rows, float) else f"[{', '.join(map(format_rows, rows))}]"
+
+
 def _number(node: Number, texts: _Texts) -> Text:
     return Rope(format_number(node.value)), UNARY if node.value < 0 else CALL
 
 
 def _constant(node: Constant, texts: _Texts) -> Text:
-    if node.name is not None:
-        return Rope(node.name), CALL
-
-    def listed(rows: Any) -> str:
-        return format_number(rows) if isinstance(rows, float) else f"[{', '.join(map(listed, rows))}]"
-
-    return Rope(listed(node.rows())), CALL
+    return Rope(format_rows(node.rows()) if node.name is None else node.name), CALL
 
 
 def _arithmetic(node: Arithmetic | NumberArithmetic, texts: _Texts) -> Text:
@@ -189,10 +188,10 @@ def _comparison(node: Comparison, texts: _Texts) -> Text:
     if node.margin:
         sides = _listed([texts.bare(node.left), texts.bare(node.right)])
         return Rope(f"{_FUNCTIONS[node.operation]}(", sides, f", margin={format_number(node.margin)})"), CALL
-    return _compared(node, node.operation, texts)
+    return _compared(node, texts, node.operation)
 
 
-def _compared(node: Any, sign: str, texts: _Texts) -> Text:
+def _compared(node: Any, texts: _Texts, sign: str) -> Text:
     left, right = (texts.wrap(side, COMPARISON + 1) for side in (node.left, node.right))
     return Rope(left, f" {sign} ", right), COMPARISON
 
@@ -204,12 +203,12 @@ def _class_in(node: ClassIn, texts: _Texts, sign: str = "==") -> Text:
     return Rope(texts.wrap(node.operand, CALL), f".isin([{', '.join(labels)}])"), CALL
 
 
-def _class_equal(node: ClassEqual, texts: _Texts) -> Text:
-    return _compared(node, "==", texts)
+def _class_equal(node: ClassEqual, texts: _Texts, sign: str = "==") -> Text:
+    return _compared(node, texts, sign)
 
 
 def _relation(node: ClassRelation, texts: _Texts) -> Text:
-    return _compared(node, node.operation, texts)
+    return _compared(node, texts, node.operation)
 
 
 def _junction(node: Any, texts: _Texts) -> Text:
@@ -228,7 +227,7 @@ def _junction(node: Any, texts: _Texts) -> Text:
 def _complement(node: Any, texts: _Texts) -> Text:
     operand = node.operand
     if isinstance(operand, ClassEqual) or (isinstance(operand, ClassRelation) and operand.operation == "=="):
-        return _compared(operand, "!=", texts)
+        return _compared(operand, texts, "!=")
     if isinstance(operand, ClassIn) and len(operand.classes) == 1:
         return _class_in(operand, texts, "!=")
     return Rope("~", texts.wrap(operand, UNARY)), UNARY

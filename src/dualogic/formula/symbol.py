@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, SymbolError
-from dualogic.formula.indexing import items_to_key, resolve_index
+from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberExpression
 from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, as_axes, as_int, broadcast, check_name, declare_shape
@@ -145,9 +145,6 @@ class ClassIndex(ClassExpression):
     operand: ClassExpression
     items: tuple[Item, ...]
 
-    def __post_init__(self) -> None:
-        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), Deferred(self.__str__))[1])
-
     @property
     def symbol(self) -> Categorical:
         return self.operand.symbol
@@ -200,9 +197,6 @@ class MaskIndex(MaskExpression):
 
     operand: MaskExpression
     items: tuple[Item, ...]
-
-    def __post_init__(self) -> None:
-        self._derive("shape", resolve_index(self.operand.shape, items_to_key(self.items), Deferred(self.__str__))[1])
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

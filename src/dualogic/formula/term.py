@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, ShapeError
-from dualogic.formula.indexing import items_to_key, resolve_index
+from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import Node
+from dualogic.formula.operators import Operators
 from dualogic.formula.shape import WHOLE, Deferred, Item, broadcast, check_name, format_shape, normalize_dims, remove_dims
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 """What the signs mean; whole numbers made of classes have all but ``/``."""
 
 
-class Term(Node):
+class Term(Operators["Term"]):
     """Base of all real-valued terms.
 
     Supports ``+ - * / **``, ``abs``, numpy-style indexing of the declared axes, ``.sum(dim)``, ``.max(dim)``,
@@ -44,35 +45,14 @@ class Term(Node):
         x[1:3] + x[:2] <= 1
     """
 
-    def __add__(self, other: Any) -> Term:
-        return Arithmetic("+", self, as_term(other))
-
-    def __radd__(self, other: Any) -> Term:
-        return Arithmetic("+", as_term(other), self)
-
-    def __sub__(self, other: Any) -> Term:
-        return Arithmetic("-", self, as_term(other))
-
-    def __rsub__(self, other: Any) -> Term:
-        return Arithmetic("-", as_term(other), self)
-
-    def __mul__(self, other: Any) -> Term:
-        return Arithmetic("*", self, as_term(other))
-
-    def __rmul__(self, other: Any) -> Term:
-        return Arithmetic("*", as_term(other), self)
+    def _calculate(self, operation: str, left: Any, right: Any) -> Term:
+        return Arithmetic(operation, as_term(left), as_term(right))
 
     def __truediv__(self, other: Any) -> Term:
-        return Arithmetic("/", self, as_term(other))
+        return self._calculate("/", self, other)
 
     def __rtruediv__(self, other: Any) -> Term:
-        return Arithmetic("/", as_term(other), self)
-
-    def __pow__(self, other: Any) -> Term:
-        return Arithmetic("**", self, as_term(other))
-
-    def __rpow__(self, other: Any) -> Term:
-        return Arithmetic("**", as_term(other), self)
+        return self._calculate("/", other, self)
 
     def __matmul__(self, other: Any) -> Term:
         right = as_term(other)
@@ -112,26 +92,6 @@ class Term(Node):
     def min(self, dim: Any = None) -> Term:
         """Minimum over declared axes (all of them by default)."""
         return Reduction("min", self, normalize_dims(dim, self.shape, Deferred(self.__str__)))
-
-    def __le__(self, other: Any) -> Formula:
-        return self._compare("<=", other)
-
-    def __lt__(self, other: Any) -> Formula:
-        return self._compare("<", other)
-
-    def __ge__(self, other: Any) -> Formula:
-        return self._compare(">=", other)
-
-    def __gt__(self, other: Any) -> Formula:
-        return self._compare(">", other)
-
-    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
-        return self._compare("==", other)
-
-    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
-        return self._compare("!=", other)
-
-    __hash__ = Node.__hash__
 
     def _compare(self, operation: str, other: Any) -> Formula:
         from dualogic.formula.atom import compare
@@ -229,10 +189,6 @@ class Index(Term):
 
     operand: Term
     items: tuple[Item, ...]
-
-    def __post_init__(self) -> None:
-        _, shape = resolve_index(self.operand.shape, items_to_key(self.items), Deferred(self.__str__))
-        self._derive("shape", shape)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

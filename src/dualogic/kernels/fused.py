@@ -216,15 +216,23 @@ def _advance(  # type: ignore[no-untyped-def]
 
 
 @jit
+def loss_of(mu, delta):  # type: ignore[no-untyped-def]
+    """The truncated-normal loss of costs and its derivative; for kernels."""
+    ratio = mu / delta
+    tail = -0.5 * libdevice.erfc(ratio * 0.7071067811865476)
+    density = 0.3989422804014327 * tl.exp(-0.5 * ratio * ratio)
+    loss = tl.log(delta) + 0.5 * ratio * ratio + libdevice.log1p(tail)
+    return loss, (ratio + density / (1.0 + tail)) / delta
+
+
+@jit
 def _loss_and_slope(mu, delta, loss, slope, count, rules, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = place < count
     scale = tl.load(delta + place % rules, mask=mask, other=1.0)
-    ratio = tl.load(mu + place, mask=mask, other=0.0) / scale
-    tail = -0.5 * libdevice.erfc(ratio * 0.7071067811865476)
-    density = 0.3989422804014327 * tl.exp(-0.5 * ratio * ratio)
-    tl.store(loss + place, tl.log(scale) + 0.5 * ratio * ratio + libdevice.log1p(tail), mask=mask)
-    tl.store(slope + place, (ratio + density / (1.0 + tail)) / scale, mask=mask)
+    found, rise = loss_of(tl.load(mu + place, mask=mask, other=0.0), scale)
+    tl.store(loss + place, found, mask=mask)
+    tl.store(slope + place, rise, mask=mask)
 
 
 @jit

@@ -19,12 +19,11 @@ from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
 from dualogic.errors import StateError
 from dualogic.kernels import fused
-from dualogic.kernels.fused import jit, scale_after
+from dualogic.kernels.fused import jit, loss_of, scale_after
 
 try:
     import triton
     import triton.language as tl
-    from triton.language.extra import libdevice
 except ImportError:  # the CPU build of torch has no triton
     triton = None
 
@@ -241,15 +240,6 @@ def _combine(  # type: ignore[no-untyped-def]
 
 
 @jit
-def _slope_of(mu, delta):  # type: ignore[no-untyped-def]
-    ratio = mu / delta
-    tail = -0.5 * libdevice.erfc(ratio * 0.7071067811865476)
-    density = 0.3989422804014327 * tl.exp(-0.5 * ratio * ratio)
-    loss = tl.log(delta) + 0.5 * ratio * ratio + libdevice.log1p(tail)
-    return loss, (ratio + density / (1.0 + tail)) / delta
-
-
-@jit
 def _count_past(outer, inner, outer_mask, inner_mask, most):  # type: ignore[no-untyped-def]
     outside = tl.sum((((outer < most) == 0) & outer_mask).to(tl.int32), 0)
     return outside + tl.sum(tl.sum((((inner < most) == 0) & inner_mask).to(tl.int32), 1), 0)
@@ -292,7 +282,7 @@ def _find_moves(  # type: ignore[no-untyped-def]
     stored_outer, stored_inner = outer, inner
     outer, inner = _weigh(outer, inner, outer_mask, inner_mask)
     passed, _, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask, OUTER_NEAREST, INNER_NEAREST, TINY)
-    _, slope = _slope_of(mu, tl.load(delta))
+    _, slope = loss_of(mu, tl.load(delta))
     fine = mu < limit
     tl.store(clean + sample, position)
     if inside == 0:
@@ -366,7 +356,7 @@ def _take_step(  # type: ignore[no-untyped-def]
     cost = tl.load(costs + cells, mask=inner_mask, other=0.0)
     outer, inner = _weigh(outer, inner, outer_mask, inner_mask)
     outer, inner, _, mu = _combine(outer, inner, cost, outer_mask, inner_mask, OUTER_NEAREST, INNER_NEAREST, TINY)
-    loss, slope = _slope_of(mu, tl.load(delta))
+    loss, slope = loss_of(mu, tl.load(delta))
     tl.store(losses + sample, loss)
     tl.store(mus + sample, mu)
     tl.store(gradient + cells, slope * outer[None, :] * inner, mask=inner_mask)

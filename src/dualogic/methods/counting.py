@@ -17,13 +17,11 @@ from dualogic.circuits.grounding import ground
 from dualogic.circuits.network import factor_out, from_sdd
 from dualogic.circuits.sdd import VTREES, Compiler
 from dualogic.circuits.vocabulary import ABSENT, Vocabulary
-from dualogic.compile.binding import Bound, bind, required_lengths
+from dualogic.compile.binding import Binder, Bound
 from dualogic.compile.plan import NOTHING_LEFT, describe_cost
 from dualogic.constants import outside_inference
 from dualogic.errors import NonFiniteError, OptionError
 from dualogic.formula.connective import Formula
-from dualogic.formula.inspect import collect_symbols
-from dualogic.formula.node import walk
 from dualogic.methods.base import Method, Program, State
 
 
@@ -61,7 +59,7 @@ class CountingProgram(Program):
 
     def __init__(self, rules: Mapping[str, Formula], method: CountingMethod) -> None:
         # There are no tensor operations to plan, only tensors to check.
-        self.plan = Binder(rules)  # type: ignore[assignment]
+        self.plan = Checks(rules)  # type: ignore[assignment]
         self.vocabulary, self.circuit = _compile(tuple(rules.items()), method)
 
     def evaluate(self, bound: Bound) -> Any:
@@ -80,22 +78,15 @@ class CountingProgram(Program):
         return values, values
 
 
-class Binder:
+class Checks(Binder):
     """The part of a plan that a loss needs when a circuit does the rest: names, symbols and checks."""
 
     masked = False
 
-    def __init__(self, rules: Mapping[str, Formula]) -> None:
-        self.names = tuple(rules)
-        nodes = walk(*rules.values())
-        self.symbols = collect_symbols(nodes)
-        self.teachable = frozenset(self.symbols)  # nothing is evidence: markers are refused
-        self._lengths = required_lengths(nodes)
-        self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules.items()}
-
-    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
-        """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate, where, self._users)
+    @property
+    def teachable(self) -> frozenset[str]:
+        """The names of all symbols: nothing is evidence, as markers are refused."""
+        return frozenset(self.symbols)
 
     def refuse_non_finite(self, costs: Tensor, values: Any, limit: float = math.inf) -> None:
         """Raise an error that names the rule whose cost is not finite."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,12 +10,11 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
-from dualogic.arguments import check_choice
+from dualogic.arguments import check_choice, check_finite
 from dualogic.compile.atoms import Compare
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.compile.tree import Level
-from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.methods.base import Method, Program, State, compile_costs
 
@@ -57,10 +55,8 @@ class DL2(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("class_cost", self.class_cost, CLASS_COSTS)
-        if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise OptionError(f"weight must be a finite number of at least 0; got {self.weight!r}")
-        if not (math.isfinite(self.strictness) and self.strictness > 0):
-            raise OptionError(f"strictness must be a finite number above 0; got {self.strictness!r}")
+        check_finite("weight", self.weight)
+        check_finite("strictness", self.strictness, above=True)
 
     def program(self, rules: Mapping[str, Formula]) -> DL2Program:
         return DL2Program(rules, self)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from dualogic.arguments import check_choice
+from dualogic.arguments import check_choice, check_finite
 from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.compile.extreme import fold_extremes
 from dualogic.compile.tree import Leaf
@@ -18,7 +17,7 @@ from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.methods.base import Method, Program, State, compile_costs
 from dualogic.methods.lukasiewicz import bounded_sum
-from dualogic.methods.truth import DegreeProgram, check_scale
+from dualogic.methods.truth import DegreeProgram
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,10 +58,8 @@ class PrimalDualMethod(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("rate", "decay"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise OptionError(f"{name} must be a finite number of at least 0; got {value!r}")
+        check_finite("rate", self.rate)
+        check_finite("decay", self.decay)
         for name, least in (("interval", 1), ("growth", 0), ("warmup", 0)):
             if not getattr(self, name) >= least:
                 raise OptionError(f"{name} counts visits and must be at least {least}; got {getattr(self, name)!r}")
@@ -116,7 +113,7 @@ class PD1(PrimalDualMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_scale(self.scale)
+        check_finite("scale", self.scale, above=True)
 
     def program(self, rules: Mapping[str, Formula]) -> PrimalDualProgram:
         return PD1Program(rules, self)

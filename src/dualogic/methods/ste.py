@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
-from dualogic.arguments import check_choice
+from dualogic.arguments import check_choice, check_finite
 from dualogic.compile.binding import Bound
 from dualogic.compile.tree import Level
 from dualogic.constants import Constants
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula, Junction, Quantifier
 from dualogic.methods.base import Method, State
-from dualogic.methods.truth import RELAXATIONS, DegreeProgram, check_scale
+from dualogic.methods.truth import RELAXATIONS, DegreeProgram
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +64,7 @@ class STE(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("relaxation", self.relaxation, tuple(RELAXATIONS))
-        check_scale(self.scale)
+        check_finite("scale", self.scale, above=True)
         if not 0 <= self.keep < torch.inf:
             raise OptionError(f"keep must be at least 0 and finite; got {self.keep!r}")
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dualogic.arguments import check_choice
+from dualogic.arguments import check_choice, check_finite
 from dualogic.compile.binding import Bound
 from dualogic.compile.plan import compile_rules
 from dualogic.compile.tree import Leaf, Level
-from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.methods.base import Method, Program, State
 from dualogic.numerics import negative_log
@@ -45,12 +43,6 @@ def linear_truth(cost: Tensor, scale: float) -> Tensor:
 RELAXATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {"exponential": exponential_truth, "linear": linear_truth}
 
 
-def check_scale(scale: float) -> None:
-    """Refuse a scale that makes no sense."""
-    if not (math.isfinite(scale) and scale > 0):
-        raise OptionError(f"scale must be a finite number above 0; got {scale!r}")
-
-
 @dataclasses.dataclass(frozen=True)
 class TruthMethod(Method):
     """Options of the methods that compute a rule's truth ``t`` in [0, 1].
@@ -75,7 +67,7 @@ class TruthMethod(Method):
         super().__post_init__()
         check_choice("loss", self.loss, LOSSES)
         check_choice("relaxation", self.relaxation, tuple(RELAXATIONS))
-        check_scale(self.scale)
+        check_finite("scale", self.scale, above=True)
 
     def combine(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         """Join degrees of truth ``(batch, k, *rest)``; an empty ``and`` is true and an empty ``or`` false."""

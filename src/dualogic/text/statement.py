@@ -135,7 +135,8 @@ class Declarations(Reader):
 
     def _group(self, token: Any, owner: Any, members: Any) -> None:
         self._refuse_twice(members)
-        known = [self._categorical(owner)] if owner is not None else self._categoricals()
+        declared = [value for value in self.names.values() if isinstance(value, Categorical)]
+        known = declared if owner is None else [self._categorical(owner)]
         found: dict[str | int, None] = {}
         for member in members.children:
             found.update(dict.fromkeys(self._group_members(member.children[0], known)))
@@ -178,9 +179,6 @@ class Declarations(Reader):
         if foreign:
             raise self.source.error(token, f"the group {group.name!r} has {foreign[0]!r}, which is no class of {symbol.name!r}")
         return {symbol.class_index(member) for member in group}
-
-    def _categoricals(self) -> list[Categorical]:
-        return [value for value in self.names.values() if isinstance(value, Categorical)]
 
     def _categorical(self, token: Token) -> Categorical:
         if str(token) not in self.names:

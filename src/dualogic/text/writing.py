@@ -13,7 +13,7 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.function import Application
 from dualogic.formula.inspect import collect_symbols
 from dualogic.formula.node import walk
-from dualogic.formula.printing import format_number, to_text
+from dualogic.formula.printing import format_number, format_rows, to_text
 from dualogic.formula.shape import Axis, Ragged
 from dualogic.formula.symbol import Categorical, Mask, Variable
 from dualogic.formula.term import Constant
@@ -72,7 +72,7 @@ def _declaration(value: Any, ranges: Ranges) -> list[str]:
     if isinstance(value, Group):
         return [f"group {value.name} = {{{', '.join(map(_member, value))}}}"]
     if isinstance(value, Constant) and value.name is not None:
-        return [f"constant {value.name} = {_numbers(value.rows())}"]
+        return [f"constant {value.name} = {format_rows(value.rows())}"]
     if isinstance(value, Variable):
         bounds = f" in [{', '.join(map(_bound, ranges[value.name]))}]" if value.name in ranges else ""
         return [f"var {value.name}{_sizes(value, ': ')}{bounds}"]
@@ -102,7 +102,3 @@ def _member(member: str | int) -> str:
 
 def _bound(value: float) -> str:
     return format_number(float(value)) if math.isfinite(value) else "inf" if value > 0 else "-inf"
-
-
-def _numbers(rows: Any) -> str:
-    return format_number(rows) if isinstance(rows, float) else f"[{', '.join(map(_numbers, rows))}]"
