@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualogic.duals.table import SHORT_BATCH, average_duplicates, check_range, has_duplicates
+from dualogic.duals.table import SHORT_BATCH, average_moves, check_range, has_duplicates
 from dualogic.errors import SampleIndexError
 
 
@@ -21,7 +21,7 @@ def test_one_duplicate_is_found_on_either_side_of_a_short_batch(batch):
     index[-1] = index[0]
     assert has_duplicates(index)
     moves = torch.arange(float(batch)).unsqueeze(1)
-    averaged = average_duplicates(index, moves)
+    averaged, _ = average_moves(index, moves)
     assert averaged[0] == averaged[-1] == (batch - 1) / 2
     assert torch.equal(averaged[1:-1], moves[1:-1])
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import dualogic as dl
-from dualogic.duals.table import average_selected
+from dualogic.duals.table import average_moves
 from dualogic.kernels import fused
 from dualogic.losses import DELTA_RULES
 from dualogic.losses.delta import violations_delta
@@ -156,7 +156,7 @@ def test_advanced_rows_are_the_eager_ones(width):
         new, counted = fused.advance_rows(index, good, costs, rows, moves, flags)
     expected = torch.isfinite(costs).all(1) & good
     assert torch.equal(counted, expected)
-    mean, _ = average_selected(index, torch.where(expected.unsqueeze(1), moves, 0.0), expected)
+    mean, _ = average_moves(index, torch.where(expected.unsqueeze(1), moves, 0.0), expected)
     torch.testing.assert_close(new, rows + mean)
     assert flags.tolist() == [False, False, True, True]
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import dualogic as dl
-from dualogic.duals.table import average_selected
+from dualogic.duals.table import average_moves
 from dualogic.kernels import fused
 from dualogic.losses import DELTA_RULES
 from dualogic.losses.delta import violations_delta
@@ -67,7 +67,7 @@ def test_advanced_rows(width):
     flags = torch.zeros(1 + rules, dtype=torch.bool, device="cuda")
     new, counted = fused.advance_rows(index, good, costs, rows, moves, flags)
     expected_counted = torch.isfinite(costs).all(1) & good
-    expected = rows + average_selected(index, torch.where(expected_counted.unsqueeze(1), moves, 0.0), expected_counted)[0]
+    expected = rows + average_moves(index, torch.where(expected_counted.unsqueeze(1), moves, 0.0), expected_counted)[0]
     assert torch.equal(counted, expected_counted)
     assert flags.tolist() == [False, False, True, True]
     torch.testing.assert_close(new, expected)

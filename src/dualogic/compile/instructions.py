@@ -212,17 +212,6 @@ class GatherEach(Instruction):
 
 
 @dataclasses.dataclass(frozen=True)
-class Move(Instruction):
-    """Dimensions brought to the front, right after the batch."""
-
-    operand: int
-    dims: tuple[int, ...]
-
-    def run(self, registers: Registers, context: Context) -> Tensor:
-        return registers[self.operand].movedim(self.dims, tuple(range(1, 1 + len(self.dims))))
-
-
-@dataclasses.dataclass(frozen=True)
 class Unary(Instruction):
     """A function of one value."""
 
@@ -245,21 +234,6 @@ class Binary(Instruction):
         left = self.left if isinstance(self.left, float) else fetch(registers, self.left)
         right = self.right if isinstance(self.right, float) else fetch(registers, self.right)
         return self.function(left, right)
-
-
-@dataclasses.dataclass(frozen=True)
-class Reduce(Instruction):
-    """Sum, maximum or minimum over axes, counted from the end."""
-
-    operation: str
-    operand: int
-    dims: tuple[int, ...]
-
-    def run(self, registers: Registers, context: Context) -> Tensor:
-        value = registers[self.operand]
-        if self.operation == "sum":
-            return value.sum(self.dims)
-        return value.amax(self.dims) if self.operation == "max" else value.amin(self.dims)
 
 
 @dataclasses.dataclass(frozen=True)

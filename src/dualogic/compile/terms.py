@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ _UNARY: dict[type, Callable[[Tensor], Tensor]] = {
     Absolute: torch.abs,
     MaskComplement: torch.logical_not,
 }
+_REDUCTIONS: dict[str, Callable[..., Tensor]] = {"sum": torch.sum, "max": torch.amax, "min": torch.amin}
 _SMALL = 64
 """Up to so many numbers of a sample a gradient of zeros for symbols that are not read costs less than operations of their own."""
 
@@ -119,7 +121,8 @@ class TermBuilder:
         value = self.term([node.operand for node in nodes], lanes)
         if isinstance(first, Reduction):
             dims = tuple(dim - len(first.operand.shape) for dim in first.dims)
-            return Value(self._emit(ops.Reduce(first.operation, value.register, dims)), value.lanes, len(first.shape))
+            reduce = functools.partial(_REDUCTIONS[first.operation], dim=dims)
+            return Value(self._emit(ops.Unary(reduce, value.register)), value.lanes, len(first.shape))
         return Value(self._emit(ops.Unary(_UNARY[type(first)], value.register)), value.lanes, value.rank)
 
     def _access(self, places: list[tuple[Any, tuple[Item, ...]]], lanes: tuple[int, ...], probabilities: bool) -> Value:
@@ -226,9 +229,10 @@ class TermBuilder:
             axis += item[0] != "new"
         positions = [[*which[lane], *(item[1] for item in items if item[0] == "at")] for lane, items in enumerate(rows)]
         register = value.register
-        if places != list(range(1, 1 + len(places))):
-            source = register
-            register = self._emit_once(("move", source, *places), lambda: ops.Move(source, tuple(places)))
+        leading = list(range(1, 1 + len(places)))
+        if places != leading:
+            source, move = register, functools.partial(torch.movedim, source=places, destination=leading)
+            register = self._emit_once(("move", source, *places), lambda: ops.Unary(move, source))
         gathered = self._emit(self._gather_instruction(register, positions, sizes, lanes))
         return Value(gathered, lanes, value.rank - len(places))
 

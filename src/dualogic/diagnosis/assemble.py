@@ -68,21 +68,13 @@ def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveRepo
     level, lane = diagnosis._places[path]
     if level not in sums:
         return None
-    part = _connective(diagnosis._outline[path], sums[level][lane].tolist(), sums.get(path))
-    if part.antecedent is None:
-        return part
-    return dataclasses.replace(
-        part,
-        antecedent=_label(part.antecedent, sums.get((path, "labels")), sums.get((path, "rule labels"))),
-        elsewhere=_elsewhere(sums["elsewhere", level][lane].tolist(), part.total, sums.get((path, "consequent labels")))
-        if ("elsewhere", level) in sums
-        else None,
-    )
+    elsewhere = sums["elsewhere", level][lane].tolist() if ("elsewhere", level) in sums else None
+    return _connective(diagnosis._outline[path], sums[level][lane].tolist(), elsewhere, sums)
 
 
 def _rule(name: str, text: str, number: int, parts: list[Connective], diagnosis: Diagnosis, sums: Sums) -> RuleReport:
     samples, satisfied, undecided, cost, infinite = sums["rules"][number].tolist() if "rules" in sums else [0.0] * 5
-    known, broken = sums[name, "broken"].tolist() if (name, "broken") in sums else [0.0] * 2
+    known, broken = _read(sums, name, "broken", 2)
     connectives = [assemble_part(diagnosis, part.path, sums) for part in parts]
     return RuleReport(
         name=name,
@@ -97,12 +89,12 @@ def _rule(name: str, text: str, number: int, parts: list[Connective], diagnosis:
     )
 
 
-def _connective(part: Connective, sums: list[float], weights: Tensor | None) -> ConnectiveReport:
-    report = functools.partial(ConnectiveReport, part.path, part.kind, part.text, part.counted, int(sums[0]))
+def _connective(part: Connective, counts: list[float], elsewhere: list[float] | None, sums: Sums) -> ConnectiveReport:
+    report = functools.partial(ConnectiveReport, part.path, part.kind, part.text, part.counted, int(counts[0]))
     if part.kind in ("all", "any"):
-        units, empty, entries, holding = sums
+        units, empty, entries, holding = counts
         return report(entries=int(entries), holding=_share(holding, entries), empty=_share(empty, units))
-    units, together, none, true, applied, *each = sums
+    units, together, none, true, applied, *each = counts
     count = len(part.operands)
     hits, alone = each[:count], each[count:]
     operands = []
@@ -110,41 +102,35 @@ def _connective(part: Connective, sums: list[float], weights: Tensor | None) -> 
         holding = units - hits[position] if part.kind == "and" else hits[position]
         operands.append(OperandReport(text, _share(holding, units), _share(alone[position], units)))
     weighing = None
-    if weights is not None:
-        operands, weighing = _weigh(operands, weights.tolist())
-    antecedent = None
-    if part.antecedent is not None:
-        antecedent = AntecedentReport(
-            text=to_text(part.antecedent),
-            holds=_share(true, units),
-            applied=_share(applied, units),
-            denied=_share(hits[0], units),
-            undecided=_share(units - true - hits[0], units),
-        )
-    return report(
-        operands=tuple(operands),
-        together=_share(together, units),
-        none=_share(none, units),
-        antecedent=antecedent,
-        weights=weighing,
-    )
-
-
-def _label(antecedent: AntecedentReport, read: Tensor | None, broken: Tensor | None) -> AntecedentReport:
-    known, expected, as_expected = [0.0] * 3 if read is None else read.tolist()
-    labelled, contradicted = [0.0] * 2 if broken is None else broken.tolist()
-    return dataclasses.replace(
-        antecedent,
+    if part.path in sums:
+        operands, weighing = _weigh(operands, sums[part.path].tolist())
+    report = functools.partial(report, tuple(operands), _share(together, units), _share(none, units), weights=weighing)
+    if part.antecedent is None:
+        return report()
+    known, expected, as_expected = _read(sums, part.path, "labels", 3)
+    labelled, contradicted = _read(sums, part.path, "rule labels", 2)
+    antecedent = AntecedentReport(
+        text=to_text(part.antecedent),
+        holds=_share(true, units),
+        applied=_share(applied, units),
+        denied=_share(hits[0], units),
+        undecided=_share(units - true - hits[0], units),
         expected=_share(expected, known),
         read=_share(as_expected, expected),
         labelled=int(labelled),
         contradicted=_share(contradicted, labelled),
     )
+    consequent = _read(sums, part.path, "consequent labels", 4)
+    return report(antecedent=antecedent, elsewhere=None if elsewhere is None else _elsewhere(*elsewhere, int(units), consequent))
 
 
-def _elsewhere(sums: list[float], total: int, labelled: Tensor | None) -> ElsewhereReport:
-    units, holds = sums
-    known, says, expected, both = [0.0] * 4 if labelled is None else labelled.tolist()
+def _read(sums: Sums, path: str, name: str, count: int) -> list[float]:
+    """What the labels say of an implication; zeros where there are none."""
+    return sums[path, name].tolist() if (path, name) in sums else [0.0] * count
+
+
+def _elsewhere(units: float, holds: float, total: float, labels: list[float]) -> ElsewhereReport:
+    known, says, expected, both = labels
     return ElsewhereReport(
         units=int(units),
         share=_share(units, total),

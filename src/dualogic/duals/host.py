@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from dualogic.duals.link import Link
-from dualogic.duals.memory import copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
 from dualogic.duals.table import DualTable, Update, as_index, check_range
 
@@ -94,13 +93,12 @@ class HostTable(DualTable):
     """
 
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
-        self.samples = samples
-        self.values = self._allocate(samples, width, dtype)
+        super().__init__(samples, width, dtype)
         self._connect(torch.empty(0).device)
 
     def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:
         with CPU:
-            return lazy_zeros(samples, width, dtype)
+            return super()._allocate(samples, width, dtype)
 
     def _connect(self, device: torch.device) -> None:
         self._link = Link(device)
@@ -214,9 +212,7 @@ class HostTable(DualTable):
 
     def extend_(self, samples: int) -> None:
         self.settle()
-        values = self._allocate(samples, self.width, self.values.dtype)
-        copy_rows(self.values, values)
-        self.samples, self.values = samples, values
+        super().extend_(samples)
 
     def __getstate__(self) -> dict[str, Any]:
         self.settle()

@@ -59,7 +59,10 @@ class DualTable:
 
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
         self.samples = samples
-        self.values = lazy_zeros(samples, width, dtype)
+        self.values = self._allocate(samples, width, dtype)
+
+    def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:
+        return lazy_zeros(samples, width, dtype)
 
     @property
     def width(self) -> int:
@@ -131,12 +134,9 @@ class DualTable:
                 ``None`` for all of them. The others keep their rows to the bit, and are no occurrences in the mean.
             selected: which samples the step is about; ``None`` for all.
         """
-        chosen = selected if counted is None else counted
-        if chosen is None:
-            new = apply(rows, average_duplicates(index, moves))
-            return Update(new, index, new)
-        moves, touched = average_selected(index, moves, chosen)
-        new = torch.where(wide(touched), apply(rows, moves), rows)
+        moves, touched = average_moves(index, moves, selected if counted is None else counted)
+        new = apply(rows, moves)
+        new = new if touched is None else torch.where(wide(touched), new, rows)
         return Update(new, index, new)
 
     def commit(self, update: Update, step: Tensor) -> None:
@@ -164,7 +164,7 @@ class DualTable:
                 f"extend({samples}) has nothing to grow: one row serves all samples (num_samples=None), however many there are"
             )
         with self.values.device:
-            values = lazy_zeros(samples, self.width, self.values.dtype)
+            values = self._allocate(samples, self.width, self.values.dtype)
         copy_rows(self.values, values)
         self.samples, self.values = samples, values
 
@@ -281,50 +281,22 @@ def has_duplicates(index: Tensor) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def average_duplicates(index: Tensor, moves: Tensor) -> Tensor:
-    """Give every occurrence of a sample in a batch the mean of the moves of all its occurrences.
-
-    Args:
-        index: ``(batch,)``.
-        moves: ``(batch, width)``.
-
-    Example:
-        >>> import torch
-        >>> average_duplicates(torch.tensor([4, 2, 4]), torch.tensor([[1.0], [5.0], [3.0]]))
-        tensor([[2.],
-                [5.],
-                [2.]])
-    """
-    if index.device.type == "cpu" and not torch.compiler.is_compiling():
-        if not has_duplicates(index):
-            return moves
-        if moves.device.type == "cpu":
-            # Data-dependent sizes cost nothing here, and spare a matrix of the batch against itself.
-            _, first, count = index.unique(return_inverse=True, return_counts=True)
-            mean: Tensor = moves.new_zeros(len(count), moves.shape[1]).index_add_(0, first, moves) / count.unsqueeze(1)
-            return mean.index_select(0, first)
-    index = index.to(moves.device, non_blocking=True)  # that of a table in host memory is there too
-    same = index.unsqueeze(1) == index
-    # The first occurrence of each sample collects the moves of all.
-    first = same.to(torch.int8).argmax(1)
-    total = torch.zeros_like(moves).index_add_(0, first, moves)
-    return total.index_select(0, first) / same.sum(1, keepdim=True)
-
-
-def average_selected(index: Tensor, moves: Tensor, selected: Tensor) -> tuple[Tensor, Tensor]:
-    """As :func:`average_duplicates`, but over the selected occurrences of each sample.
+def average_moves(index: Tensor, moves: Tensor, selected: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    """Give every occurrence of a sample in a batch the mean of the moves of all its occurrences, or of those that are selected.
 
     Args:
         index: ``(batch,)``.
         moves: ``(batch, width)``; 0 where ``selected`` is false.
-        selected: ``(batch,)`` or ``(batch, width)`` bool, on the device of ``moves``.
+        selected: ``(batch,)`` or ``(batch, width)`` bool, on the device of ``moves``; ``None`` for all.
 
     Returns:
         The means, and which entries are of a sample that is selected somewhere in the batch, of the shape of ``selected``.
 
     Example:
         >>> import torch
-        >>> moves, touched = average_selected(
+        >>> average_moves(torch.tensor([4, 2, 4]), torch.tensor([[1.0], [5.0], [3.0]]))[0].flatten()
+        tensor([2., 5., 2.])
+        >>> moves, touched = average_moves(
         ...     torch.tensor([4, 2, 4]), torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([True, False, False])
         ... )
         >>> moves.flatten(), touched
@@ -334,15 +306,20 @@ def average_selected(index: Tensor, moves: Tensor, selected: Tensor) -> tuple[Te
         if not has_duplicates(index):
             return moves, selected
         if moves.device.type == "cpu":
-            samples, place = index.unique(return_inverse=True)
-            count = torch.zeros(len(samples), *selected.shape[1:], dtype=torch.long).index_add_(0, place, selected.long())
-            total = moves.new_zeros(len(samples), moves.shape[1]).index_add_(0, place, moves)
-            mean: Tensor = total / wide(count.clamp_min(1))
-            return mean.index_select(0, place), (count > 0).index_select(0, place)
-    index = index.to(moves.device, non_blocking=True)
+            # Data-dependent sizes cost nothing here, and spare a matrix of the batch against itself.
+            _, place, count = index.unique(return_inverse=True, return_counts=True)
+            total = moves.new_zeros(len(count), moves.shape[1]).index_add_(0, place, moves)
+            if selected is None:
+                return (total / count.unsqueeze(1)).index_select(0, place), None
+            count = count.new_zeros(len(count), *selected.shape[1:]).index_add_(0, place, selected.long())
+            return (total / wide(count.clamp_min(1))).index_select(0, place), (count > 0).index_select(0, place)
+    index = index.to(moves.device, non_blocking=True)  # that of a table in host memory is there too
     same = index.unsqueeze(1) == index
+    # The first occurrence of each sample collects the moves of all.
     first = same.to(torch.int8).argmax(1)
     total = torch.zeros_like(moves).index_add_(0, first, moves).index_select(0, first)
+    if selected is None:
+        return total / same.sum(1, keepdim=True), None
     number = selected.long()
     number = torch.zeros_like(number).index_add_(0, first, number).index_select(0, first)
     return total / wide(number.clamp_min(1)), number > 0

@@ -9,10 +9,9 @@ from dualogic.formula.connective import Cardinality, Complement, Equivalence, Fo
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.indexing import items_to_key
 from dualogic.formula.relation import ClassRelation
-from dualogic.formula.shape import Item, Shape
+from dualogic.formula.shape import WHOLE, Item, Shape
 from dualogic.formula.symbol import MaskExpression
 
-KEEP: Item = ("range", None, None, None)
 NEW: Item = ("new",)
 
 
@@ -21,9 +20,9 @@ def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
 
     Args:
         formula: has one axis for each item that is not ``NEW``.
-        items: ``KEEP``, ``NEW`` or ``("at", position)`` for each axis in order.
+        items: ``WHOLE``, ``NEW`` or ``("at", position)`` for each axis in order.
     """
-    if all(item == KEEP for item in items):
+    if all(item == WHOLE for item in items):
         return formula
     if isinstance(formula, (Junction, Complement, Level, Evidence, Implication, Equivalence, Cardinality)):
         return type(formula)(*(_reindex_field(getattr(formula, name), items) for name in formula._field_names()))
@@ -68,7 +67,7 @@ def _fitting(shape: Shape, items: tuple[Item, ...]) -> tuple[Item, ...]:
 def select(node: Any, shape: Shape, items: tuple[Item, ...]) -> Any:
     """``node[items]`` for a term, a mask, a class or a Boolean."""
     fitting = _fitting(shape, items)
-    return node if all(item == KEEP for item in fitting) else node[items_to_key(fitting)]
+    return node if all(item == WHOLE for item in fitting) else node[items_to_key(fitting)]
 
 
 def _reindex_quantifier(formula: Quantifier, items: tuple[Item, ...]) -> Formula:
@@ -80,7 +79,7 @@ def _reindex_quantifier(formula: Quantifier, items: tuple[Item, ...]) -> Formula
     for position in range(rank):
         if position in formula.dims:
             dims.append(produced)
-            inner.append(KEEP)
+            inner.append(WHOLE)
             produced += 1
             continue
         for item in remaining:

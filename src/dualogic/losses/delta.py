@@ -19,7 +19,6 @@ from dualogic.losses.half_normal import MEAN_OF_HALF_NORMAL
 NEWTON_STEPS = 24
 RUNNING = 100.0
 """How many violating samples a running scale remembers."""
-_MILLS_AT_ZERO = MEAN_OF_HALF_NORMAL
 
 
 def algorithm_one_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tensor:
@@ -67,7 +66,7 @@ def exact_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tens
         tensor([1.1906], dtype=torch.float64)
     """
     first, second = mu.sum(0) / count, _square_distance(mu, count, spread)
-    half = 0.5 * _MILLS_AT_ZERO * first
+    half = 0.5 * MEAN_OF_HALF_NORMAL * first
     root = second.sqrt()
     low = root.clamp_min(torch.finfo(mu.dtype).tiny)
     high = (half + (half.square() + second).sqrt()).clamp_min(torch.finfo(mu.dtype).tiny)

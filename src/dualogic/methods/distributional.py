@@ -78,6 +78,13 @@ class DistributionalMethod(Method):
         if isinstance(self.spread, Mapping):
             object.__setattr__(self, "spread", named)  # a copy, so that the options stay as they were checked
 
+    def mix(self, plan: Plan, values: Any) -> Tensor:
+        """Costs ``(batch, rules)``, for a method without weights."""
+        raise NotImplementedError
+
+    def program(self, rules: Mapping[str, Formula]) -> DistributionalProgram:
+        return DistributionalProgram(rules, self)
+
 
 class Spreads:
     """The spread of each rule's target, on whatever device it is needed."""
@@ -107,7 +114,7 @@ def find_spreads(spread: Mapping[str, float] | float, names: tuple[str, ...]) ->
 
 
 class DistributionalProgram(Program):
-    """Costs folded by a subclass, then the truncated-normal loss with one ``delta`` per rule."""
+    """Costs folded by the method or a subclass, then the truncated-normal loss with one ``delta`` per rule."""
 
     believes = True
 
@@ -130,7 +137,7 @@ class DistributionalProgram(Program):
 
     def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         """Costs ``(batch, rules)``."""
-        raise NotImplementedError
+        return self.method.mix(self.plan, values)
 
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         costs = self.mix(rows, state, values)

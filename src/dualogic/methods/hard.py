@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from dualogic.compile.extreme import fold_extremes
-from dualogic.formula.connective import Formula
-from dualogic.methods.base import State
-from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
+from dualogic.compile.plan import Plan
+from dualogic.methods.distributional import DistributionalMethod
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +31,5 @@ class Hard(DistributionalMethod):
 
     name: ClassVar[str] = "hard"
 
-    def program(self, rules: Mapping[str, Formula]) -> HardProgram:
-        return HardProgram(rules, self)
-
-
-class HardProgram(DistributionalProgram):
-    """See :class:`Hard`."""
-
-    def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
-        return fold_extremes(self.plan, values)
+    def mix(self, plan: Plan, values: Any) -> Tensor:
+        return fold_extremes(plan, values)

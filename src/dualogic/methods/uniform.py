@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor
 
+from dualogic.compile.plan import Plan
 from dualogic.duals.rules import UPDATE_RULES
-from dualogic.formula.connective import Formula
-from dualogic.methods.base import State
-from dualogic.methods.distributional import DistributionalMethod, DistributionalProgram
+from dualogic.methods.distributional import DistributionalMethod
 from dualogic.methods.mixture import Mixture
 
 
@@ -32,12 +30,5 @@ class Uniform(DistributionalMethod):
 
     name: ClassVar[str] = "uniform"
 
-    def program(self, rules: Mapping[str, Formula]) -> UniformProgram:
-        return UniformProgram(rules, self)
-
-
-class UniformProgram(DistributionalProgram):
-    """See :class:`Uniform`."""
-
-    def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
-        return self.plan.fold(values, Mixture(UPDATE_RULES["softmax"], None))
+    def mix(self, plan: Plan, values: Any) -> Tensor:
+        return plan.fold(values, Mixture(UPDATE_RULES["softmax"], None))

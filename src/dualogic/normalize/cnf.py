@@ -11,8 +11,8 @@ import itertools
 
 from dualogic.errors import SizeError
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
-from dualogic.formula.reindex import KEEP, NEW, reindex, select
-from dualogic.formula.shape import Deferred, Item, Ragged, Shape, Size, broadcast, max_size
+from dualogic.formula.reindex import NEW, reindex, select
+from dualogic.formula.shape import WHOLE, Deferred, Item, Ragged, Shape, Size, broadcast, max_size
 from dualogic.formula.symbol import MaskExpression
 from dualogic.normalize.nnf import to_nnf
 
@@ -82,7 +82,9 @@ class _Distributor:
         if isinstance(node, Level):
             return self.clauses(node.operand)
         if isinstance(node, Junction) and node.operation == "&":
-            return self._guard([clause for operand in node.operands for clause in self._fit(operand, node.shape)])
+            clauses = [clause for operand in node.operands for clause in self._fit(operand, node.shape)]
+            self._check(len(clauses))
+            return clauses
         if isinstance(node, Junction):
             return self._disjoin([self._fit(operand, node.shape) for operand in node.operands])
         if isinstance(node, Quantifier):
@@ -114,7 +116,7 @@ class _Distributor:
     def _all(self, node: Quantifier) -> list[_Clause]:
         result = []
         for clause in self.clauses(node.operand):
-            free = [dim for dim in range(len(clause.shape)) if dim not in clause.universal]
+            free = _free(clause)
             bound = frozenset(free[dim] for dim in node.dims)
             for dim in node.dims:
                 size = node.operand.shape[dim]
@@ -126,7 +128,7 @@ class _Distributor:
             where = clause.where
             if node.where is not None:
                 # The mask speaks of the operand's axes; the clause may have further universal ones among them.
-                items = tuple(NEW if dim in clause.universal else KEEP for dim in range(len(clause.shape)))
+                items = tuple(NEW if dim in clause.universal else WHOLE for dim in range(len(clause.shape)))
                 mask = select(node.where, node.where.shape, items)
                 where = mask if where is None else where & mask
             result.append(dataclasses.replace(clause, universal=clause.universal | bound, where=where))
@@ -147,13 +149,9 @@ class _Distributor:
         entries = []
         for positions in itertools.product(*(range(max_size(size)) for size in sizes)):
             chosen = dict(zip(node.dims, positions))
-            items = tuple(("at", chosen[dim]) if dim in chosen else KEEP for dim in range(len(node.operand.shape)))
+            items = tuple(("at", chosen[dim]) if dim in chosen else WHOLE for dim in range(len(node.operand.shape)))
             entries.append(self.clauses(reindex(node.operand, items)))
         return self._disjoin(entries)
-
-    def _guard(self, clauses: list[_Clause]) -> list[_Clause]:
-        self._check(len(clauses))
-        return clauses
 
     def _check(self, count: int) -> None:
         if count > self.max_clauses:
@@ -176,13 +174,13 @@ def _merge(first: _Clause, second: _Clause) -> _Clause:
             for size in sizes:
                 universal.add(len(shape))
                 shape.append(size)
-                own.append(KEEP)
+                own.append(WHOLE)
                 other.append(NEW)
         if place < len(one) - 1:
             sizes_free = [clause.shape[_free(clause)[place]] for clause in (first, second)]
             shape.append(sizes_free[0] if sizes_free[0] != 1 else sizes_free[1])
-            items_first.append(KEEP)
-            items_second.append(KEEP)
+            items_first.append(WHOLE)
+            items_second.append(WHOLE)
     axes, bound = tuple(shape), frozenset(universal)
     left = first.reindex(tuple(items_first), axes, bound)
     right = second.reindex(tuple(items_second), axes, bound)

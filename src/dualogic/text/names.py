@@ -20,23 +20,8 @@ from dualogic.formula.symbol import ClassExpression, MaskExpression, Variable
 from dualogic.formula.term import Constant, Term, as_term, constant
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": abs,
-    "And": And,
-    "AtMost": AtMost,
-    "ExactlyOne": ExactlyOne,
-    "Iff": Iff,
-    "Implies": Implies,
-    "Not": Not,
-    "Or": Or,
-    "Xor": Xor,
-    "eq": eq,
-    "evidence": evidence,
-    "ge": ge,
-    "gt": gt,
-    "le": le,
-    "level": level,
-    "lt": lt,
-    "ne": ne,
+    function.__name__: function
+    for function in (abs, And, AtMost, ExactlyOne, Iff, Implies, Not, Or, Xor, eq, evidence, ge, gt, le, level, lt, ne)
 }
 """The functions that every text may call."""
 
