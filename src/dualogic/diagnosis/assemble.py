@@ -121,7 +121,7 @@ def _connective(part: Connective, counts: list[float], elsewhere: list[float] | 
         contradicted=_share(contradicted, labelled),
     )
     consequent = _read(sums, part.path, "consequent labels", 4)
-    return report(antecedent=antecedent, elsewhere=None if elsewhere is None else _elsewhere(*elsewhere, int(units), consequent))
+    return report(antecedent=antecedent, elsewhere=None if elsewhere is None else _elsewhere(elsewhere, int(units), consequent))
 
 
 def _read(sums: Sums, path: str, name: str, count: int) -> list[float]:
@@ -129,7 +129,8 @@ def _read(sums: Sums, path: str, name: str, count: int) -> list[float]:
     return sums[path, name].tolist() if (path, name) in sums else [0.0] * count
 
 
-def _elsewhere(units: float, holds: float, total: float, labels: list[float]) -> ElsewhereReport:
+def _elsewhere(counts: list[float], total: int, labels: list[float]) -> ElsewhereReport:
+    units, holds = counts
     known, says, expected, both = labels
     return ElsewhereReport(
         units=int(units),

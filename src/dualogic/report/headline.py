@@ -63,11 +63,10 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
             rule if compared.label is None else rule.classes[compared.label] for rule in (compared.before, compared.after)
         )
         part = (before.by_path.get(finding.path), after.by_path.get(finding.path))
+        where = "" if compared.label is None else f" of {class_name(compared.label, report.class_names)}"
         if part[0] is not None and part[1] is not None and part[1].antecedent is not None:
-            where = "" if compared.label is None else f" of {class_name(compared.label, report.class_names)}"
             sentence = _compare(kind, part[0], part[1], where, words) or sentence
         elif finding.path == name and kind in (verdict.VIOLATED, verdict.SATISFIED):
-            where = "" if compared.label is None else f" of {class_name(compared.label, report.class_names)}"
             held = f"on {percent(before.satisfied)} of the samples{where} untaught, on {percent(after.satisfied)} taught"
             sentence = f"the rule holds {held}"
     elif kind == verdict.NOT_READ:

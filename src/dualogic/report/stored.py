@@ -10,6 +10,7 @@ from typing import Any
 
 from dualogic.errors import DataError
 from dualogic.files import read_bytes
+from dualogic.formula.shape import shorten
 
 MOST_BYTES = 64 << 20
 """Of a text file in a run folder; those that runs write have a thousandth of it."""
@@ -154,8 +155,7 @@ def _parse(file: Path, text: str, what: str) -> Any:
 
 def brief(value: Any) -> str:
     """The beginning of what a value looks like, for messages."""
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
+    return shorten(repr(value), 100)
 
 
 def _kind(value: Any) -> str:
