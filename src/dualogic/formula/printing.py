@@ -203,8 +203,8 @@ def _class_in(node: ClassIn, texts: _Texts, sign: str = "==") -> Text:
     return Rope(texts.wrap(node.operand, CALL), f".isin([{', '.join(labels)}])"), CALL
 
 
-def _class_equal(node: ClassEqual, texts: _Texts, sign: str = "==") -> Text:
-    return _compared(node, texts, sign)
+def _class_equal(node: ClassEqual, texts: _Texts) -> Text:
+    return _compared(node, texts, "==")
 
 
 def _relation(node: ClassRelation, texts: _Texts) -> Text:
