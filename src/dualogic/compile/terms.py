@@ -28,6 +28,8 @@ _UNARY: dict[type, Callable[[Tensor], Tensor]] = {
     MaskComplement: torch.logical_not,
 }
 _REDUCTIONS: dict[str, Callable[..., Tensor]] = {"sum": torch.sum, "max": torch.amax, "min": torch.amin}
+_softmax: Callable[[Tensor], Tensor] = functools.partial(torch.softmax, dim=-1)
+_log_softmax: Callable[[Tensor], Tensor] = functools.partial(torch.log_softmax, dim=-1)
 _SMALL = 64
 """Up to so many numbers of a sample a gradient of zeros for symbols that are not read costs less than operations of their own."""
 
@@ -115,7 +117,7 @@ class TermBuilder:
             arguments = tuple(value.number if value.register < 0 else value.register for value in operands)
             return Value(self._emit(ops.Apply(first.name, first.function, arguments, first.shape)), (), len(first.shape))
         if isinstance(first, MatrixProduct):
-            matrix = self._constant(_tensor_of(first.right))
+            matrix = self._constant(torch.tensor(first.right.rows(), dtype=torch.float64))
             left = self.term([node.left for node in nodes], lanes)
             return Value(self._emit(ops.Multiply(left.register, matrix)), left.lanes, len(first.shape))
         value = self.term([node.operand for node in nodes], lanes)
@@ -323,15 +325,3 @@ class TermBuilder:
 def _indexed_shape(node: Any) -> Shape:
     """The axes that can be indexed: the declared ones, and the class axis of a class."""
     return (*node.shape, node.symbol.size) if isinstance(node, ClassExpression) else node.shape
-
-
-def _tensor_of(constant: Constant) -> Tensor:
-    return torch.tensor(list(constant.numbers()), dtype=torch.float64).reshape(constant.sizes)
-
-
-def _softmax(value: Tensor) -> Tensor:
-    return torch.softmax(value, -1)
-
-
-def _log_softmax(value: Tensor) -> Tensor:
-    return torch.log_softmax(value, -1)

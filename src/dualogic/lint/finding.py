@@ -72,13 +72,3 @@ def found(kind: str, rules: tuple[str, ...], message: str, witness: dict[str, An
         warning: rule 'r' always holds [tautology]
     """
     return Finding(kind, KINDS[kind].severity, rules, message, witness or {})
-
-
-def is_above_info(findings: list[Finding]) -> bool:
-    """Whether something needs to be changed.
-
-    Example:
-        >>> is_above_info([found("unknown", (), "too large")])
-        False
-    """
-    return any(finding.severity != "info" for finding in findings)

@@ -35,7 +35,6 @@ class Lint:
         require("rules", "lark")
         require("lint", "z3")
         import dualogic
-        from dualogic.lint.finding import is_above_info
         from dualogic.lint.report import to_json, to_sarif, to_text
 
         if not self.files:
@@ -48,7 +47,7 @@ class Lint:
             print(to_json(reports) if self.format == "json" else to_text(reports))
         if any(report.problem is not None for report in reports):
             return 2
-        return int(any(is_above_info(list(report.findings)) for report in reports))
+        return int(any(finding.severity != "info" for report in reports for finding in report.findings))
 
     def _check(self, path: Path) -> FileReport:
         from dualogic.errors import DualogicError, OptionError
