@@ -17,6 +17,9 @@ from dualogic.compile.instructions import Context, Instruction, Operand, Registe
 from dualogic.compile.number import NEVER, RelationProgram, holds
 from dualogic.formula.relation import ClassRelation
 
+SUREST = 1e-4
+"""A class that is likelier than 1 less this is not raised any further in the place of another."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Compare(Instruction):
@@ -168,6 +171,68 @@ class ClassSetValue(Instruction):
         outside = value.masked_fill(members > 0, -torch.inf).amax(-1)
         # "f != k" is the complement of "f == k", so that the two never hold together or fail together.
         return ~(outside - inside > context.lead) if self.negated else inside - outside > context.lead
+
+
+@dataclasses.dataclass(frozen=True)
+class Ceding(Instruction):
+    """The same cost of "the class is one of these", where a gradient that lowers the belief raises the likeliest other class.
+
+    The belief ``a`` that is given up could go to any other class. Its own gradient divides it among all of them as they are
+    believed, and so says nothing about which. Here all of it goes to the likeliest one, whose probability is ``m``: the slope of
+    the cost by ``log m`` is ``(1 - a) / (1 - m)``, which is its own slope where there is one other class.
+
+    Args:
+        cost: the cost ``-log a``, without a gradient.
+        operand: all classes' probabilities (or logarithms) along the last dimension, with its expanding index.
+        members: a constant, 1 for the classes of the atom and 0 for the others, of which there are two at least.
+        logarithm: the operand holds logarithms.
+    """
+
+    cost: Operand
+    operand: Operand
+    members: int
+    logarithm: bool
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        cost, value = fetch(registers, self.cost), fetch(registers, self.operand)
+        if not value.requires_grad and not numerics.is_transformed():
+            return cost
+        members = context.constants[self.members]
+        if members.dim() > 1:  # classes of their own for each lane
+            value = value.expand(torch.broadcast_shapes(value.shape, members.shape))
+        if not numerics.is_transformed():
+            result: Tensor = _Ceded.apply(cost, value, members, self.logarithm)  # type: ignore[no-untyped-call]
+            return result
+        place, slope = _cede(cost, value.detach(), members, self.logarithm)
+        likeliest = value.gather(-1, place).squeeze(-1)
+        return cost + slope * (likeliest - likeliest.detach())
+
+
+def _cede(cost: Tensor, value: Tensor, members: Tensor, logarithm: bool) -> tuple[Tensor, Tensor]:
+    """The place of the likeliest class outside of a set, and the slope of the set's cost by that class's value."""
+    most, place = value.masked_fill(members > 0, -torch.inf).max(-1, keepdim=True)
+    likeliest = most.squeeze(-1)
+    doubt = -torch.expm1(likeliest) if logarithm else 1.0 - likeliest
+    slope = -torch.expm1(-cost) / doubt.clamp_min(SUREST)
+    return place, slope if logarithm else slope / likeliest.clamp_min(SUREST)
+
+
+class _Ceded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, cost: Tensor, value: Tensor, members: Tensor, logarithm: bool) -> Tensor:
+        ctx.logarithm = logarithm
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(cost, value, members)
+        return cost.view_as(cost)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[None, Tensor | None, None, None]:
+        if gradients[0] is None:  # all of the antecedent is evidence
+            return None, None, None, None
+        cost, value, members = ctx.saved_tensors
+        place, slope = _cede(cost, value.detach(), members, ctx.logarithm)
+        gradient = (gradients[0] * slope).to(value.dtype).unsqueeze(-1)
+        return None, torch.zeros_like(value).scatter(-1, place, gradient), None, None
 
 
 @dataclasses.dataclass(frozen=True)

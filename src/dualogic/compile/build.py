@@ -38,6 +38,7 @@ class Builder(TermBuilder):
         self.width = 0
         self.leaves: list[Leaf] = []
         self._in_premise = False
+        self._ceding = False
 
     # ------------------------------------------------------------------ roots and connectives
 
@@ -87,9 +88,11 @@ class Builder(TermBuilder):
 
     def _junction(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
         first: Junction | Resting = nodes[0]
-        groups: dict[int, list[int]] = {}
+        outside = self._ceding
+        groups: dict[tuple[int, bool], list[int]] = {}
         for position, operand in enumerate(_operands(first)):
-            groups.setdefault(self.signatures[operand], []).append(position)
+            ceding = not position and first.share != 1.0 if isinstance(first, Resting) else outside
+            groups.setdefault((self.signatures[operand], ceding), []).append(position)
         places = [place for group in groups.values() for place in group]
         order = [0] * len(places)
         for slot, position in enumerate(places):
@@ -111,12 +114,13 @@ class Builder(TermBuilder):
             logarithmic=self.mode == "log",
         )
         branches, ranks = [], []
-        for group in groups.values():
+        for (_, self._ceding), group in groups.items():
             below = [strip_levels(_operands(node)[place]) for place in group for node in nodes]
             names = [f"{path}/{place}" for place in group for path in paths]
             rank = len(below[0].shape)
             branches.append(self.formula(below, (len(group), *lanes), names, frozenset(d for d in tied if -d <= rank)))
             ranks.append(rank)
+        self._ceding = outside
         return JunctionBranch(
             level=level,
             groups=tuple(branches),
@@ -236,22 +240,35 @@ class Builder(TermBuilder):
         atoms: list[ClassIn] = [node.operand if negated else node for node in nodes]
         symbol = atoms[0].operand.symbol
         logarithm = self.mode == "log" and symbol.input == "logits"
+        # An antecedent that gives way says which class takes its place, if there is a choice.
+        outside = len(atoms[0].classes) if negated else symbol.size - len(atoms[0].classes)
+        cedes = self._ceding and self.mode == "log" and not held and outside > 1
         if not negated and len(atoms[0].classes) == 1 and self.mode != "truth":
             value = self._access([_at_class(atom) for atom in atoms], lanes, probabilities=False)
-            return Value(self._emit(ops.ClassValue(self.mode, value.register, logarithm, held)), value.lanes, value.rank)
+            instruction: ops.Instruction = ops.ClassValue(self.mode, value.register, logarithm, held or cedes)
+            found = Value(self._emit(instruction), value.lanes, value.rank)
+            return self._cede(found, atoms, negated, lanes, logarithm) if cedes else found
+        operand, members, result_lanes, rank = self._members(atoms, negated, lanes)
+        instruction = ops.ClassSetValue(self.mode, operand, members, negated, logarithm, held or cedes)
+        found = Value(self._emit(instruction), result_lanes, rank)
+        return self._cede(found, atoms, negated, lanes, logarithm) if cedes else found
+
+    def _members(self, atoms: list[ClassIn], negated: bool, lanes: tuple[int, ...]) -> tuple[Operand, int, tuple[int, ...], int]:
+        """All classes' values, a constant that says which of them make the atom true, and the lanes and rank of the atom."""
         value = self.term([atom.operand for atom in atoms], lanes)
-        chosen = [[float((label in atom.classes) != negated) for label in range(symbol.size)] for atom in atoms]
+        size = atoms[0].operand.symbol.size
+        chosen = [[float((label in atom.classes) != negated) for label in range(size)] for atom in atoms]
         rank = value.rank - 1
-        operand: Operand = (value.register, None)
         if all(row == chosen[0] for row in chosen):
-            members = self._constant(torch.tensor(chosen[0], dtype=torch.float64))
-            result_lanes = value.lanes
-        else:
-            shape = (1, *lanes, *(1,) * rank, symbol.size)
-            members = self._constant(torch.tensor(chosen, dtype=torch.float64).reshape(shape))
-            result_lanes, operand = lanes, self._expand(value, lanes, value.rank)
-        instruction = ops.ClassSetValue(self.mode, operand, members, negated, logarithm, held)
-        return Value(self._emit(instruction), result_lanes, rank)
+            return (value.register, None), self._constant(torch.tensor(chosen[0], dtype=torch.float64)), value.lanes, rank
+        shape = (1, *lanes, *(1,) * rank, size)
+        members = self._constant(torch.tensor(chosen, dtype=torch.float64).reshape(shape))
+        return self._expand(value, lanes, value.rank), members, lanes, rank
+
+    def _cede(self, found: Value, atoms: list[ClassIn], negated: bool, lanes: tuple[int, ...], logarithm: bool) -> Value:
+        operand, members, result_lanes, rank = self._members(atoms, negated, lanes)
+        cost = self._expand(found, result_lanes, rank) if result_lanes != found.lanes else (found.register, None)
+        return Value(self._emit(ops.Ceding(cost, operand, members, logarithm)), result_lanes, rank)
 
     def _relation(self, nodes: list[Any], lanes: tuple[int, ...], held: bool) -> Value:
         negated = isinstance(nodes[0], Complement)
