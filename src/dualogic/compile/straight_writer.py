@@ -1,0 +1,307 @@
+"""Makes two functions without a branch of recorded operations; see :mod:`dualogic.compile.straight`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+LIKE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
+"""They read nothing of the tensor that they are given but its shape."""
+NUMBERS = {"add", "sub", "mul", "div", "gt", "ge", "lt", "le", "masked_fill"}
+"""They take a tensor of no dimensions in place of a number, and then have nothing to convert."""
+MOST_KEPT = 2**24
+"""So many bytes of buffers are kept; where a walk needs more it makes all of them anew each time."""
+
+
+def storage_of(tensor: Tensor) -> int:
+    """A number for the memory that a tensor lies in."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Those of an argument."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from tensors_in(each)
+
+
+class Call(NamedTuple):
+    """An operation that was made."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+    results: list[Tensor]
+    written: int | None
+    """The storage of the tensor that it changes in place."""
+
+    @property
+    def name(self) -> str:
+        return str(self.function.overloadpacket.__name__)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it makes no memory of its own."""
+        return self.written is not None or {*map(storage_of, self.results)} <= {storage_of(each) for each in self.read()}
+
+    def read(self) -> Iterator[Tensor]:
+        yield from tensors_in(self.arguments)
+        yield from tensors_in(tuple(self.options.values()))
+
+
+class Way(NamedTuple):
+    """How Python makes an operation soonest."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+    into: bool
+    """Whether it can write its result into a given tensor."""
+
+
+class Writer:
+    """Chooses what is done, where its results lie, and how it is written.
+
+    Args:
+        early: the operations of the first function.
+        late: those of the second.
+        constants: storages that never change.
+        inputs: what the first is given, and then the one more of the second.
+        found: what the first returns.
+        slopes: what the second returns.
+
+    Attributes:
+        held: what the functions name, to be their globals.
+    """
+
+    def __init__(
+        self,
+        early: list[Call],
+        late: list[Call],
+        constants: set[int],
+        inputs: Sequence[Tensor],
+        found: Sequence[Tensor],
+        slopes: Sequence[Tensor | None],
+    ) -> None:
+        self.held: dict[str, Any] = {"as_strided": torch.as_strided}
+        self.holders: dict[Any, str] = {}
+        self.numbers: dict[Any, Tensor] = {}
+        self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
+        self.same: dict[int, int] = {}
+        self.changed = {call.written for call in (*early, *late)}
+        returned = {storage_of(each) for each in tensors_in([*found, *slopes])}
+        early, late = self._simplify(early, returned), self._simplify(late, returned)
+        late, needed = self._keep_needed(late, self._owners(slopes))
+        made = {self._own(each) for call in late if not call.is_view for each in call.results}
+        self.kept = sorted(needed - made - self.constants - {storage_of(inputs[-1])})
+        early, _ = self._keep_needed(early, self._owners(found).union(self.kept))
+        self.lasting = self._owners([*found, *slopes]).union(self.kept)
+        self.parts = [[(call, self._find_way(call)) for call in calls] for calls in (early, late)]
+
+    def write(self) -> str:
+        """The functions ``first`` and ``second``."""
+        for most in (MOST_KEPT, 0):
+            self.room, self.names = most, {}
+            names = [self._begin(tensor, f"x{place}") for place, tensor in enumerate(self.inputs)]
+            lines = ["def first(given):", f"({_join(names[:-1])}) = given", *self._lines(self.parts[0])]
+            results = [self._refer(tensor, lines) for tensor in self.found]
+            lines.append(f"return ({_join(results)}), ({_join(self._kept())})")
+            bases = {key: name for key, name in self.names.items() if name in self._kept() or name == names[-1]}
+            lines += [f"def second(kept, {names[-1]}):", f"({_join(self._kept())}) = kept" if self.kept else "pass"]
+            self.names = bases
+            lines += self._lines(self.parts[1])
+            slopes = ["None" if slope is None else self._refer(slope, lines) for slope in self.slopes]
+            lines.append(f"return ({_join(slopes)})")
+            if self.room >= 0:
+                break
+        return "\n".join(line if line.startswith("def") else f"    {line}" for line in lines)
+
+    def _own(self, value: Tensor | int) -> int:
+        number = value if isinstance(value, int) else storage_of(value)
+        return self.same.get(number, number)
+
+    def _owners(self, value: Any) -> set[int]:
+        return {self._own(each) for each in tensors_in(value)}
+
+    def _key(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return (self._own(value), value.storage_offset(), value.shape, value.stride(), value.dtype)
+        if isinstance(value, (list, tuple)):
+            return tuple(map(self._key, value))
+        return (type(value), value)
+
+    def _simplify(self, calls: list[Call], returned: set[int]) -> list[Call]:
+        """Without views, which are made where they are needed, without what is always the same, and without repetitions."""
+        left: list[Call] = []
+        known: dict[Any, list[int]] = {}
+        for call in calls:
+            if call.is_view:
+                left += [call] if call.written is not None else []
+                continue
+            made, read = list(map(storage_of, call.results)), self._owners(list(call.read()))
+            if self.changed.isdisjoint(made) and self.changed.isdisjoint(read):
+                if (call.name in LIKE or read <= self.constants) and returned.isdisjoint(made):
+                    self.constants.update(made)
+                    continue
+                key = (call.function, self._key(call.arguments), self._key(tuple(sorted(call.options.items()))))
+                if key in known:
+                    self.same.update(zip(made, known[key]))
+                    continue
+                known[key] = made
+            left.append(call)
+        return left
+
+    def _keep_needed(self, calls: list[Call], wanted: set[int]) -> tuple[list[Call], set[int]]:
+        needed, left = set(wanted), []
+        for call in reversed(calls):
+            if not needed.isdisjoint(self._owners(call.results)):
+                left.append(call)
+                needed |= self._owners(list(call.read()))
+        return left[::-1], needed
+
+    def _find_way(self, call: Call) -> Way:
+        name, arguments, options = call.name, call.arguments, call.options
+        if call.written is not None:
+            return Way(getattr(Tensor, name, call.function), self._convert(name[:-1], arguments), options, False)
+        expected = call.function(*arguments, **options)
+        if name == "rsub" and len(arguments) == 2 and not options:
+            name, arguments = "sub", arguments[::-1]
+        elif name == "pow" and arguments[1:] == (2,):
+            name, arguments = "mul", (arguments[0], arguments[0])
+        elif name == "_to_copy":
+            name, arguments, options = "clone", arguments[:1], {}
+        elif name in ("_softmax", "_log_softmax"):
+            name, arguments, options = name[1:], arguments[:2], {}
+        special = name.startswith("special_")
+        quick: Any = getattr(torch.special if special else torch, name.removeprefix("special_"), None)
+        for changed in (self._convert(name, arguments), arguments) if quick is not None else ():
+            way = Way(quick, changed, options, False)
+            if _agrees(expected, way):
+                into = _agrees(expected, way, torch.empty_like(expected)) if isinstance(expected, Tensor) else False
+                return way._replace(into=into)
+        return Way(call.function, call.arguments, call.options, False)
+
+    def _convert(self, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Numbers as tensors, where an operation takes either."""
+        like = next((each for each in arguments if isinstance(each, Tensor) and each.is_floating_point()), None)
+        if name not in NUMBERS or like is None:
+            return arguments
+        changed = []
+        for each in arguments:
+            if type(each) in (int, float):
+                key = (float(each), like.dtype)
+                each = self.numbers.setdefault(key, torch.tensor(float(each), dtype=like.dtype))
+                self.constants.add(storage_of(each))
+            changed.append(each)
+        return tuple(changed)
+
+    def _hold(self, key: Any, value: Any) -> str:
+        """The name of something that is the same at each run."""
+        if key not in self.holders:
+            name = getattr(value, "__name__", "held").strip("_").replace(".", "_")
+            self.holders[key] = f"{name}_{len(self.holders)}"
+            self.held[self.holders[key]] = value
+        return self.holders[key]
+
+    def _begin(self, tensor: Tensor, name: str) -> str:
+        """Name a tensor that is not a view of another."""
+        self.names[self._key(tensor)] = self.names[self._own(tensor)] = name
+        return name
+
+    def _kept(self) -> list[str]:
+        return [self.names[storage] for storage in self.kept]
+
+    def _lines(self, calls: list[tuple[Call, Way]]) -> list[str]:
+        lines: list[str] = []
+        ends: dict[int, int] = {}
+        for place, (call, _) in enumerate(calls):
+            ends.update(dict.fromkeys(self._owners([*call.read(), *call.results]), place))
+        ending: dict[int, list[int]] = {}
+        for storage, place in ends.items():
+            if storage not in self.lasting:
+                ending.setdefault(place, []).append(storage)
+        self.buffers: dict[int, Tensor] = {}
+        free: dict[Any, list[Tensor]] = {}
+        for place, (call, way) in enumerate(calls):
+            given = [self._write(each, lines) for each in way.arguments]
+            given += [f"{key}={self._write(each, lines)}" for key, each in way.options.items()]
+            function = self._hold(id(way.function), way.function)
+            if call.written is not None:
+                lines.append(f"{function}({', '.join(given)})")
+            elif way.into and self._own(call.results[0]) not in self.lasting and self._take(call.results[0], free):
+                lines.append(f"{function}({', '.join(given)}, out={self._refer(call.results[0], lines)})")
+            else:
+                made = [self._begin(each, f"v{len(self.names)}") for each in call.results]
+                target = made[0] if len(made) == 1 and isinstance(call.function._schema.returns, list) else _join(made)
+                lines.append(f"{target} = {function}({', '.join(given)})")
+            for storage in ending.get(place, ()):
+                if storage in self.buffers:
+                    flat = self.buffers.pop(storage)
+                    free.setdefault((flat.dtype, flat.numel()), []).append(flat)
+                elif storage in self.names:
+                    over = {name for key, name in self.names.items() if key == storage or (isinstance(key, tuple) and key[0] == storage)}
+                    lines.append(f"del {', '.join(sorted(over))}")
+        return lines
+
+    def _take(self, tensor: Tensor, free: dict[Any, list[Tensor]]) -> bool:
+        """Find a buffer for a tensor."""
+        size = tensor.untyped_storage().nbytes() // tensor.element_size()
+        known = free.get((tensor.dtype, size))
+        if known:
+            self.buffers[self._own(tensor)] = known.pop()
+            return True
+        self.room -= tensor.untyped_storage().nbytes()
+        if self.room >= 0:
+            self.buffers[self._own(tensor)] = torch.empty(size, dtype=tensor.dtype)
+        return self.room >= 0
+
+    def _refer(self, tensor: Tensor, lines: list[str]) -> str:
+        """What a tensor is called; a view that has no name yet is made."""
+        storage, key = self._own(tensor), self._key(tensor)
+        if storage in self.constants:
+            return self._hold(key, tensor.detach())
+        offset = tensor.storage_offset()
+        if storage in self.buffers:
+            view = self.buffers[storage].as_strided(tensor.shape, tensor.stride(), offset)
+            return self._hold((key, view.data_ptr()), view)
+        if key not in self.names:
+            base, name = self.names[storage], f"v{len(self.names)}"
+            start = f"{base}.storage_offset() + {offset}" if base[0] == "x" else offset
+            lines.append(f"{name} = as_strided({base}, {tuple(tensor.shape)}, {tensor.stride()}, {start})")
+            self.names[key] = name
+        return self.names[key]
+
+    def _write(self, value: Any, lines: list[str]) -> str:
+        """An argument as Python."""
+        if isinstance(value, Tensor):
+            return self._refer(value, lines)
+        if isinstance(value, (list, tuple)):
+            inner = _join([self._write(each, lines) for each in value])
+            return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+        plain = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
+        return repr(value) if plain else self._hold((type(value), str(value)), value)
+
+
+def _join(names: Sequence[str]) -> str:
+    return "".join(f"{name}, " for name in names)
+
+
+def _agrees(expected: Any, way: Way, into: Tensor | None = None) -> bool:
+    """Whether a way gives the same tensors as the operation, to the bit."""
+    try:
+        found = way.function(*way.arguments, **way.options, **({} if into is None else {"out": into}))
+    except (TypeError, RuntimeError, ValueError, IndexError):
+        return False
+    pairs = list(zip(tensors_in(expected), tensors_in(found)))
+    return isinstance(found, Tensor) == isinstance(expected, Tensor) and all(_is_same(*pair) for pair in pairs)
+
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    alike = (one.shape, one.stride(), one.dtype) == (other.shape, other.stride(), other.dtype)
+    return alike and bool(((one == other) | ((one != one) & (other != other))).all())
