@@ -13,7 +13,7 @@ from torch import Tensor
 from dualogic.compile.atoms import Compare
 from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.build import Builder
-from dualogic.compile.instructions import Context, Guided, Registers, Settled, fetch
+from dualogic.compile.instructions import Context, Guided, Instruction, Registers, Settled, fetch
 from dualogic.compile.size import check_size
 from dualogic.compile.tree import Branch, Combine, Leaf, Level
 from dualogic.constants import Constants, outside_inference
@@ -135,6 +135,11 @@ class Plan:
     def _root(branch: Branch, registers: Registers | Guided | Settled, combine: Combine, count: int) -> Tensor:
         value = branch.fold(registers, combine)
         return value if value.shape[1] == count else value.expand(-1, count, *value.shape[2:])
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """What is computed, in order."""
+        return self._instructions
 
     @property
     def roots(self) -> list[tuple[Branch, list[int]]]:

@@ -1,8 +1,8 @@
 """A walk through a tree with small tensors, recorded as the operations that it makes, with those of its backward pass.
 
 They are made again, on other tensors of the same shapes, by functions without a branch: the same bits, without the walk. What no
-caller sees lies in buffers that are used again, so that views of it are made once; numbers that operations read are tensors, which
-they need not convert; what comes out the same each time is kept.
+caller sees lies in buffers that are used again, so that views of it are made once; numbers are tensors, which no operation needs
+to convert; what comes out the same each time is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dualogic.compile.straight_writer import Call, Writer, storage_of
 
 Later = Callable[[Tensor], Sequence["Tensor | None"]]
-FACTS = {"__get__", "__len__", "dim", "size", "stride", "numel", "is_floating_point", "element_size", "_set_grad_enabled"}
+FACTS = {"__get__", "__len__", "dim", "size", "stride", "numel", "is_floating_point", "is_complex", "element_size"}
+FACTS |= {"promote_types", "_set_grad_enabled"}
 """What is known of a tensor without its values, and so the same at each run."""
 UNREPEATABLE = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.nondeterministic_seeded}
 """What depends on values, or on chance."""
@@ -50,7 +51,7 @@ class Straight:
     """
 
     def __init__(
-        self, walk: Callable[..., tuple[Sequence[Tensor], Later]], given: Sequence[Tensor], fixed: Iterable[Tensor]
+        self, walk: Callable[..., tuple[Sequence[Tensor | None], Later]], given: Sequence[Tensor], fixed: Iterable[Tensor]
     ) -> None:
         tape = _Tape()
         inputs = [_copy(tensor) for tensor in given]
@@ -60,6 +61,7 @@ class Straight:
             found, later = walk(*inputs)
         tape.protected = set(tape.storages)
         early, tape.calls = tape.calls, []
+        assert found[0] is not None
         one_more = torch.ones_like(found[0]).detach()
         tape.know([one_more])
         with _Reader(), tape:
@@ -134,7 +136,9 @@ class _Tape(TorchDispatchMode):
             if call.name[-1] != "_" or written in self.protected:
                 raise Unrecordable(f"{call.name} writes into a tensor")
         result = func(*args, **call.options)
-        found = [result] if isinstance(result, Tensor) else list(result)
+        if call.name in FACTS:
+            return result
+        found = list(result) if isinstance(result, (list, tuple)) else [result]
         if not all(isinstance(each, Tensor) for each in found):
             raise Unrecordable(f"{call.name} reads a tensor")
         for each in found:

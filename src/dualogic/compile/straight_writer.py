@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -86,7 +86,7 @@ class Writer:
         late: list[Call],
         constants: set[int],
         inputs: Sequence[Tensor],
-        found: Sequence[Tensor],
+        found: Sequence[Tensor | None],
         slopes: Sequence[Tensor | None],
     ) -> None:
         self.held: dict[str, Any] = {"as_strided": torch.as_strided}
@@ -107,16 +107,16 @@ class Writer:
     def write(self) -> str:
         """The functions ``first`` and ``second``."""
         for most in (MOST_KEPT, 0):
-            self.room, self.names = most, {}
+            self.room, self.names, self.count = most, {}, 0
             names = [self._begin(tensor, f"x{place}") for place, tensor in enumerate(self.inputs)]
             lines = ["def first(given):", f"({_join(names[:-1])}) = given", *self._lines(self.parts[0])]
-            results = [self._refer(tensor, lines) for tensor in self.found]
+            results = [self._write(tensor, lines) for tensor in self.found]
             lines.append(f"return ({_join(results)}), ({_join(self._kept())})")
             bases = {key: name for key, name in self.names.items() if name in self._kept() or name == names[-1]}
             lines += [f"def second(kept, {names[-1]}):", f"({_join(self._kept())}) = kept" if self.kept else "pass"]
             self.names = bases
             lines += self._lines(self.parts[1])
-            slopes = ["None" if slope is None else self._refer(slope, lines) for slope in self.slopes]
+            slopes = [self._write(slope, lines) for slope in self.slopes]
             lines.append(f"return ({_join(slopes)})")
             if self.room >= 0:
                 break
@@ -214,6 +214,10 @@ class Writer:
         self.names[self._key(tensor)] = self.names[self._own(tensor)] = name
         return name
 
+    def _new_name(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
     def _kept(self) -> list[str]:
         return [self.names[storage] for storage in self.kept]
 
@@ -237,7 +241,7 @@ class Writer:
             elif way.into and self._own(call.results[0]) not in self.lasting and self._take(call.results[0], free):
                 lines.append(f"{function}({', '.join(given)}, out={self._refer(call.results[0], lines)})")
             else:
-                made = [self._begin(each, f"v{len(self.names)}") for each in call.results]
+                made = [self._begin(each, self._new_name()) for each in call.results]
                 target = made[0] if len(made) == 1 and isinstance(call.function._schema.returns, list) else _join(made)
                 lines.append(f"{target} = {function}({', '.join(given)})")
             for storage in ending.get(place, ()):
@@ -245,7 +249,9 @@ class Writer:
                     flat = self.buffers.pop(storage)
                     free.setdefault((flat.dtype, flat.numel()), []).append(flat)
                 elif storage in self.names:
-                    over = {name for key, name in self.names.items() if key == storage or (isinstance(key, tuple) and key[0] == storage)}
+                    over = {
+                        name for key, name in self.names.items() if storage in (key, key[0] if isinstance(key, tuple) else key)
+                    }
                     lines.append(f"del {', '.join(sorted(over))}")
         return lines
 
@@ -271,7 +277,7 @@ class Writer:
             view = self.buffers[storage].as_strided(tensor.shape, tensor.stride(), offset)
             return self._hold((key, view.data_ptr()), view)
         if key not in self.names:
-            base, name = self.names[storage], f"v{len(self.names)}"
+            base, name = self.names[storage], self._new_name()
             start = f"{base}.storage_offset() + {offset}" if base[0] == "x" else offset
             lines.append(f"{name} = as_strided({base}, {tuple(tensor.shape)}, {tensor.stride()}, {start})")
             self.names[key] = name
@@ -304,4 +310,4 @@ def _agrees(expected: Any, way: Way, into: Tensor | None = None) -> bool:
 
 def _is_same(one: Tensor, other: Tensor) -> bool:
     alike = (one.shape, one.stride(), one.dtype) == (other.shape, other.stride(), other.dtype)
-    return alike and bool(((one == other) | ((one != one) & (other != other))).all())
+    return alike and bool(((one == other) | (one.isnan() & other.isnan())).all())
