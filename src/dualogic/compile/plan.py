@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.compile.atoms import Compare
+from dualogic.compile.atoms import Compare, RelationValue
 from dualogic.compile.binding import Bound, bind, required_lengths
 from dualogic.compile.build import Builder
 from dualogic.compile.instructions import Context, Guided, Instruction, Registers, Settled, fetch
@@ -129,7 +129,8 @@ class Plan:
 
     def fixed(self) -> list[Tensor]:
         """The tensors that it has made so far, and never changes."""
-        return [*self._positions.all(), *(constant for group in self._on_device.all() for constant in group)]
+        relations = [each.program.fixed() for each in self._instructions if isinstance(each, RelationValue)]
+        return [*self._positions.all(), *(tensor for group in (*self._on_device.all(), *relations) for tensor in group)]
 
     @staticmethod
     def _root(branch: Branch, registers: Registers | Guided | Settled, combine: Combine, count: int) -> Tensor:
