@@ -13,6 +13,11 @@ LIKE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_fu
 """They read nothing of the tensor that they are given but its shape."""
 NUMBERS = {"add", "sub", "mul", "div", "gt", "ge", "lt", "le", "masked_fill"}
 """They take a tensor of no dimensions in place of a number, and then have nothing to convert."""
+aten = torch.ops.aten
+PAIRS = {"sum": aten.add.Tensor, "amin": aten.minimum.default, "amax": aten.maximum.default}
+"""What takes their place where there are two numbers."""
+MANY = 2
+"""A tensor of which there are more views than this is worth a copy in a buffer."""
 MOST_KEPT = 2**24
 """So many bytes of buffers are kept; where a walk needs more it makes all of them anew each time."""
 
@@ -103,19 +108,24 @@ class Writer:
         early, _ = self._keep_needed(early, self._owners(found).union(self.kept))
         self.lasting = self._owners([*found, *slopes]).union(self.kept)
         self.parts = [[(call, self._find_way(call)) for call in calls] for calls in (early, late)]
+        views: dict[int, set[Any]] = {}
+        for call in early:
+            for each in call.read():
+                views.setdefault(self._own(each), set()).add(self._key(each))
+        self.busy = {storage for storage, keys in views.items() if len(keys) > MANY} - self.constants
 
     def write(self) -> str:
         """The functions ``first`` and ``second``."""
         for most in (MOST_KEPT, 0):
             self.room, self.names, self.count = most, {}, 0
             names = [self._begin(tensor, f"x{place}") for place, tensor in enumerate(self.inputs)]
-            lines = ["def first(given):", f"({_join(names[:-1])}) = given", *self._lines(self.parts[0])]
+            lines = ["def first(given):", f"({_join(names[:-1])}) = given", *self._lines(self.parts[0], self.inputs[:-1])]
             results = [self._write(tensor, lines) for tensor in self.found]
             lines.append(f"return ({_join(results)}), ({_join(self._kept())})")
             bases = {key: name for key, name in self.names.items() if name in self._kept() or name == names[-1]}
             lines += [f"def second(kept, {names[-1]}):", f"({_join(self._kept())}) = kept" if self.kept else "pass"]
             self.names = bases
-            lines += self._lines(self.parts[1])
+            lines += self._lines(self.parts[1], [])
             slopes = [self._write(slope, lines) for slope in self.slopes]
             lines.append(f"return ({_join(slopes)})")
             if self.room >= 0:
@@ -140,7 +150,7 @@ class Writer:
         """Without views, which are made where they are needed, without what is always the same, and without repetitions."""
         left: list[Call] = []
         known: dict[Any, list[int]] = {}
-        for call in calls:
+        for call in [sooner for each in calls for sooner in _expand(each)]:
             if call.is_view:
                 left += [call] if call.written is not None else []
                 continue
@@ -168,6 +178,8 @@ class Writer:
     def _find_way(self, call: Call) -> Way:
         name, arguments, options = call.name, call.arguments, call.options
         if call.written is not None:
+            if name == "pow_" and arguments[1:] == (2,):
+                name, arguments = "mul_", (arguments[0], arguments[0])
             return Way(getattr(Tensor, name, call.function), self._convert(name[:-1], arguments), options, False)
         expected = call.function(*arguments, **options)
         if name == "rsub" and len(arguments) == 2 and not options:
@@ -179,13 +191,15 @@ class Writer:
         elif name in ("_softmax", "_log_softmax"):
             name, arguments, options = name[1:], arguments[:2], {}
         special = name.startswith("special_")
-        quick: Any = getattr(torch.special if special else torch, name.removeprefix("special_"), None)
+        quick: Any = getattr(
+            torch.special if special else torch, name.removeprefix("special_"), getattr(torch._C._nn, name, None)
+        )
         for changed in (self._convert(name, arguments), arguments) if quick is not None else ():
             way = Way(quick, changed, options, False)
             if _agrees(expected, way):
                 into = _agrees(expected, way, torch.empty_like(expected)) if isinstance(expected, Tensor) else False
                 return way._replace(into=into)
-        return Way(call.function, call.arguments, call.options, False)
+        return Way(getattr(call.function, "_op", call.function), call.arguments, call.options, False)
 
     def _convert(self, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Numbers as tensors, where an operation takes either."""
@@ -221,8 +235,9 @@ class Writer:
     def _kept(self) -> list[str]:
         return [self.names[storage] for storage in self.kept]
 
-    def _lines(self, calls: list[tuple[Call, Way]]) -> list[str]:
+    def _lines(self, calls: list[tuple[Call, Way]], inputs: Sequence[Tensor]) -> list[str]:
         lines: list[str] = []
+        last: list[str] = []
         ends: dict[int, int] = {}
         for place, (call, _) in enumerate(calls):
             ends.update(dict.fromkeys(self._owners([*call.read(), *call.results]), place))
@@ -232,14 +247,20 @@ class Writer:
                 ending.setdefault(place, []).append(storage)
         self.buffers: dict[int, Tensor] = {}
         free: dict[Any, list[Tensor]] = {}
+        for tensor in inputs:
+            if self._own(tensor) in self.busy and self._take(tensor, free):
+                lines.append(f"{self._hold('copy', Tensor.copy_)}({self._refer(tensor, lines)}, {self.names[self._key(tensor)]})")
         for place, (call, way) in enumerate(calls):
             given = [self._write(each, lines) for each in way.arguments]
             given += [f"{key}={self._write(each, lines)}" for key, each in way.options.items()]
             function = self._hold(id(way.function), way.function)
             if call.written is not None:
                 lines.append(f"{function}({', '.join(given)})")
-            elif way.into and self._own(call.results[0]) not in self.lasting and self._take(call.results[0], free):
-                lines.append(f"{function}({', '.join(given)}, out={self._refer(call.results[0], lines)})")
+            elif way.into and self._is_inside(call.results[0]) and self._take(call.results[0], free):
+                into = self._refer(call.results[0], lines)
+                lines.append(f"{function}({', '.join(given)}, out={into})")
+                if self._own(call.results[0]) in self.lasting:
+                    last.append(f"{self._begin(call.results[0], self._new_name())} = {self._hold('clone', torch.clone)}({into})")
             else:
                 made = [self._begin(each, self._new_name()) for each in call.results]
                 target = made[0] if len(made) == 1 and isinstance(call.function._schema.returns, list) else _join(made)
@@ -253,7 +274,12 @@ class Writer:
                         name for key, name in self.names.items() if storage in (key, key[0] if isinstance(key, tuple) else key)
                     }
                     lines.append(f"del {', '.join(sorted(over))}")
-        return lines
+        self.buffers = {}
+        return lines + last
+
+    def _is_inside(self, tensor: Tensor) -> bool:
+        """Whether nobody outside needs a tensor, or it is worth a copy at the end."""
+        return self._own(tensor) not in self.lasting or self._own(tensor) in self.busy
 
     def _take(self, tensor: Tensor, free: dict[Any, list[Tensor]]) -> bool:
         """Find a buffer for a tensor."""
@@ -292,6 +318,23 @@ class Writer:
             return f"[{inner}]" if isinstance(value, list) else f"({inner})"
         plain = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
         return repr(value) if plain else self._hold((type(value), str(value)), value)
+
+
+def _expand(call: Call) -> list[Call]:
+    """The same by operations that are sooner done: sums and extremes of two, and means."""
+    name, arguments = call.name, call.arguments
+    if name in PAIRS and len(arguments) > 1 and not call.options and [arguments[0].shape[dim] for dim in arguments[1]] == [2]:
+        (dim,), keep = arguments[1], arguments[2:] == (True,)
+        sides = [arguments[0].narrow(dim, side, 1) if keep else arguments[0].select(dim, side) for side in (0, 1)]
+        calls = [Call(PAIRS[name], tuple(sides), {}, call.results, None)]
+    elif name == "mean" and not call.options and call.results[0].numel():
+        add = aten.sum.default if len(arguments) == 1 else aten.sum.dim_IntList
+        total, count = add(*arguments), arguments[0].numel() / call.results[0].numel()
+        calls = [Call(add, arguments, {}, [total], None), Call(aten.div.Tensor, (total, count), {}, call.results, None)]
+    else:
+        return [call]
+    found = calls[-1].function(*calls[-1].arguments)
+    return calls if _is_same(call.function(*arguments), found) else [call]
 
 
 def _join(names: Sequence[str]) -> str:
