@@ -16,6 +16,7 @@ NUMBERS = {"add", "sub", "mul", "div", "gt", "ge", "lt", "le", "masked_fill"}
 aten = torch.ops.aten
 PAIRS = {"sum": aten.add.Tensor, "amin": aten.minimum.default, "amax": aten.maximum.default}
 """What takes their place where there are two numbers."""
+COPIES = {"clone", "_to_copy"}
 MANY = 2
 """A tensor of which there are more views than this is worth a copy in a buffer."""
 MOST_KEPT = 2**24
@@ -99,6 +100,7 @@ class Writer:
         self.numbers: dict[Any, Tensor] = {}
         self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
         self.same: dict[int, int] = {}
+        self.divided: dict[Any, Call] = {}
         self.changed = {call.written for call in (*early, *late)}
         returned = {storage_of(each) for each in tensors_in([*found, *slopes])}
         early, late = self._simplify(early, returned), self._simplify(late, returned)
@@ -150,15 +152,21 @@ class Writer:
         """Without views, which are made where they are needed, without what is always the same, and without repetitions."""
         left: list[Call] = []
         known: dict[Any, list[int]] = {}
+        kept = {*map(storage_of, self.inputs)}
         for call in [sooner for each in calls for sooner in _expand(each)]:
             if call.is_view:
                 left += [call] if call.written is not None else []
+                self.divided.update((self._key(each), call) for each in call.results if call.name == "unbind")
                 continue
             made, read = list(map(storage_of, call.results)), self._owners(list(call.read()))
             if self.changed.isdisjoint(made) and self.changed.isdisjoint(read):
                 if (call.name in LIKE or read <= self.constants) and returned.isdisjoint(made):
                     self.constants.update(made)
                     continue
+                if call.name in COPIES and read.isdisjoint(kept) and returned.isdisjoint(made):
+                    if self._key(call.results[0])[1:] == self._key(call.arguments[0])[1:]:
+                        self.same.update((each, *read) for each in made)  # what nobody changes needs no copy
+                        continue
                 key = (call.function, self._key(call.arguments), self._key(tuple(sorted(call.options.items()))))
                 if key in known:
                     self.same.update(zip(made, known[key]))
@@ -302,7 +310,13 @@ class Writer:
         if storage in self.buffers:
             view = self.buffers[storage].as_strided(tensor.shape, tensor.stride(), offset)
             return self._hold((key, view.data_ptr()), view)
-        if key not in self.names:
+        if key not in self.names and key in self.divided and len(self.divided[key].results) > MANY:
+            call = self.divided[key]
+            given = [self._write(each, lines) for each in call.arguments]
+            self.names.update((self._key(each), self._new_name()) for each in call.results)
+            made = [self.names[self._key(each)] for each in call.results]
+            lines.append(f"{_join(made)} = {self._hold('unbind', torch.unbind)}({', '.join(given)})")
+        elif key not in self.names:
             base, name = self.names[storage], self._new_name()
             start = f"{base}.storage_offset() + {offset}" if base[0] == "x" else offset
             lines.append(f"{name} = as_strided({base}, {tuple(tensor.shape)}, {tensor.stride()}, {start})")

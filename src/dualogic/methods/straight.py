@@ -153,7 +153,7 @@ def walk_plain(
 ) -> tuple[Seen, Later]:
     """A call that moves no rows."""
     bound = program.plan.bind(dict(zip(names, tensors)), False)
-    copies = {name: value if name == "steps" else value.clone() for name, value in state.items()}
+    copies = {name: value.clone() if name == "delta" else value for name, value in state.items()}
     losses, costs = plain_losses(program, copies, program.evaluate(bound), optimal, learning)
     with torch.no_grad():
         seen = costs.detach()
