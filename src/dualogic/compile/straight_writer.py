@@ -19,7 +19,7 @@ PAIRS = {"sum": aten.add.Tensor, "amin": aten.minimum.default, "amax": aten.maxi
 COPIES = {"clone", "_to_copy"}
 MANY = 2
 """A tensor of which there are more views than this is worth a copy in a buffer."""
-MOST_KEPT = 2**24
+MOST_KEPT = 2**23
 """So many bytes of buffers are kept; where a walk needs more it makes all of them anew each time."""
 
 
@@ -84,6 +84,7 @@ class Writer:
 
     Attributes:
         held: what the functions name, to be their globals.
+        late: the places in ``inputs`` of what the second still reads.
     """
 
     def __init__(
@@ -95,8 +96,8 @@ class Writer:
         found: Sequence[Tensor | None],
         slopes: Sequence[Tensor | None],
     ) -> None:
-        self.held: dict[str, Any] = {"as_strided": torch.as_strided}
-        self.holders: dict[Any, str] = {}
+        self.held: dict[str, Any]
+        self.holders: dict[Any, str]
         self.numbers: dict[Any, Tensor] = {}
         self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
         self.same: dict[int, int] = {}
@@ -107,6 +108,7 @@ class Writer:
         late, needed = self._keep_needed(late, self._owners(slopes))
         made = {self._own(each) for call in late if not call.is_view for each in call.results}
         self.kept = sorted(needed - made - self.constants - {storage_of(inputs[-1])})
+        self.late = [place for place, tensor in enumerate(inputs) if self._own(tensor) in self.kept]
         early, _ = self._keep_needed(early, self._owners(found).union(self.kept))
         self.lasting = self._owners([*found, *slopes]).union(self.kept)
         self.parts = [[(call, self._find_way(call)) for call in calls] for calls in (early, late)]
@@ -120,6 +122,7 @@ class Writer:
         """The functions ``first`` and ``second``."""
         for most in (MOST_KEPT, 0):
             self.room, self.names, self.count = most, {}, 0
+            self.held, self.holders = {"as_strided": torch.as_strided}, {}
             names = [self._begin(tensor, f"x{place}") for place, tensor in enumerate(self.inputs)]
             lines = ["def first(given):", f"({_join(names[:-1])}) = given", *self._lines(self.parts[0], self.inputs[:-1])]
             results = [self._write(tensor, lines) for tensor in self.found]
@@ -163,9 +166,10 @@ class Writer:
                 if (call.name in LIKE or read <= self.constants) and returned.isdisjoint(made):
                     self.constants.update(made)
                     continue
-                if call.name in COPIES and read.isdisjoint(kept) and returned.isdisjoint(made):
-                    if self._key(call.results[0])[1:] == self._key(call.arguments[0])[1:]:
-                        self.same.update((each, *read) for each in made)  # what nobody changes needs no copy
+                if call.name in COPIES and read.isdisjoint(kept | returned) and returned.isdisjoint(made):
+                    alike = self._key(call.results[0])[1:] == self._key(call.arguments[0])[1:]
+                    self.same.update((each, *read) for each in made if alike)  # what nobody changes needs no copy
+                    if alike:
                         continue
                 key = (call.function, self._key(call.arguments), self._key(tuple(sorted(call.options.items()))))
                 if key in known:

@@ -31,7 +31,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     """The loss of a call that was recorded, with all that it changes; ``None`` if it is to be walked."""
     program, table, run = owner._program, owner._table, owner._run
     steps, graded = program.recorded, torch.is_grad_enabled()
-    if steps is None or not _is_usual(owner):
+    if steps is None or steps.foreign or not _is_usual(owner):
         return None
     learning = owner.training and graded
     optimal = index is None and not owner.training and not table.shared
@@ -83,7 +83,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
 
 def _is_usual(owner: LogicLoss) -> bool:
     """Whether nothing about the loss, or the way it is called, asks for the walk."""
-    if owner._off or owner._peers is not None or owner.update != "forward" or owner._run.frozen:
+    if owner._off or owner._peers is not None or owner.update != "forward" or owner._run.frozen or not owner._factors.is_cpu:
         return False
     if type(owner._table) not in (DualTable, SharedRow) or torch._C._current_graph_task_id() != -1 or numerics.is_transformed():
         return False
@@ -151,7 +151,7 @@ def _record(
             return walk_step(program, names, state, rows, evident, factors, leaves, join)  # type: ignore[arg-type]
         return walk_plain(program, names, state, optimal, learning, factors, leaves, join)
 
-    return steps.find(key, [*held, *given], walk, program.plan.fixed())
+    return steps.find(key, held, given, walk, program.plan.fixed())
 
 
 def _joiner(owner: LogicLoss) -> Callable[[Tensor], Tensor]:

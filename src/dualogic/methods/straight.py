@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from torch import Tensor
 from dualogic.compile.binding import watch
 from dualogic.compile.instructions import Apply
 from dualogic.compile.straight import Later, Straight, Unrecordable
+from dualogic.errors import DualogicError
 from dualogic.losses.truncated_normal import truncated_normal_loss
 from dualogic.methods.base import Program, State
 from dualogic.methods.closed_form import lose
@@ -76,14 +78,29 @@ class Steps:
     """The recorded calls of a program, by what their tensors look like; one that is seen for the second time is recorded."""
 
     def __init__(self, program: Program) -> None:
-        self.known: dict[Any, tuple[Straight, Seen] | None] = {}
-        self.foreign = any(isinstance(each, Apply) for each in program.plan.instructions)
+        self.known: dict[Any, tuple[Straight, Seen] | bool | None] = {}
+        self.foreign = any(isinstance(each, Apply) for each in program.plan.instructions)  # may do anything
         self.evidence: tuple[Tensor, Tensor] | None = None
 
-    def find(self, key: Any, given: Sequence[Tensor], walk: Callable[..., tuple[Seen, Later]], fixed: Sequence[Tensor]) -> Any:
-        """The recorded call and the form of its results; ``None`` if it is not recorded."""
+    def find(
+        self,
+        key: Any,
+        held: Sequence[Tensor],
+        given: Sequence[Tensor],
+        walk: Callable[..., tuple[Seen, Later]],
+        fixed: Sequence[Tensor],
+    ) -> Any:
+        """The recorded call and the form of its results; nothing, if it is not recorded.
+
+        Args:
+            key: what decides which operations it makes.
+            held: the first of its tensors, which may change before a backward pass.
+            given: the others.
+            walk: that is recorded.
+            fixed: tensors that never change.
+        """
         if key not in self.known:
-            if len(self.known) < MOST and 0 < sum(tensor.numel() for tensor in given) <= LARGEST:
+            if len(self.known) < MOST and 0 < sum(tensor.numel() for tensor in (*held, *given)) <= LARGEST:
                 self.known[key] = None
             return None
         forms: list[Seen] = []
@@ -93,11 +110,11 @@ class Steps:
             forms.append(seen)
             return seen.flat(), later
 
-        try:
-            with torch.device("cpu"):
-                self.known[key] = (Straight(record, given, fixed), forms[0])
-        except Unrecordable:
-            self.known[key] = False  # type: ignore[assignment]
+        self.known[key] = False  # what is wrong with a call, the walk tells
+        with contextlib.suppress(Unrecordable, DualogicError), torch.device("cpu"):
+            line = Straight(record, [*held, *given], fixed)
+            if all(place >= len(held) for place in line.late):
+                self.known[key] = (line, forms[0])
         return self.known[key]
 
 
