@@ -101,7 +101,6 @@ class Writer:
         self.numbers: dict[Any, Tensor] = {}
         self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
         self.same: dict[int, int] = {}
-        self.divided: dict[Any, Call] = {}
         self.changed = {call.written for call in (*early, *late)}
         returned = {storage_of(each) for each in tensors_in([*found, *slopes])}
         early, late = self._simplify(early, returned), self._simplify(late, returned)
@@ -131,6 +130,8 @@ class Writer:
             lines += [f"def second(kept, {names[-1]}):", f"({_join(self._kept())}) = kept" if self.kept else "pass"]
             self.names = bases
             lines += self._lines(self.parts[1], [])
+            for made in [each for call, _ in self.parts[1] for each in call.results]:
+                self._divide(made, lines)
             slopes = [self._write(slope, lines) for slope in self.slopes]
             lines.append(f"return ({_join(slopes)})")
             if self.room >= 0:
@@ -159,7 +160,6 @@ class Writer:
         for call in [sooner for each in calls for sooner in _expand(each)]:
             if call.is_view:
                 left += [call] if call.written is not None else []
-                self.divided.update((self._key(each), call) for each in call.results if call.name == "unbind")
                 continue
             made, read = list(map(storage_of, call.results)), self._owners(list(call.read()))
             if self.changed.isdisjoint(made) and self.changed.isdisjoint(read):
@@ -314,18 +314,23 @@ class Writer:
         if storage in self.buffers:
             view = self.buffers[storage].as_strided(tensor.shape, tensor.stride(), offset)
             return self._hold((key, view.data_ptr()), view)
-        if key not in self.names and key in self.divided and len(self.divided[key].results) > MANY:
-            call = self.divided[key]
-            given = [self._write(each, lines) for each in call.arguments]
-            self.names.update((self._key(each), self._new_name()) for each in call.results)
-            made = [self.names[self._key(each)] for each in call.results]
-            lines.append(f"{_join(made)} = {self._hold('unbind', torch.unbind)}({', '.join(given)})")
-        elif key not in self.names:
+        if key not in self.names:
             base, name = self.names[storage], self._new_name()
             start = f"{base}.storage_offset() + {offset}" if base[0] == "x" else offset
             lines.append(f"{name} = as_strided({base}, {tuple(tensor.shape)}, {tensor.stride()}, {start})")
             self.names[key] = name
         return self.names[key]
+
+    def _divide(self, tensor: Tensor, lines: list[str]) -> None:
+        """Make many views of a tensor, which are to be returned, by one call."""
+        wanted = [slope for slope in self.slopes if slope is not None and self._own(slope) == self._own(tensor)]
+        for dim in range(tensor.dim() if len(wanted) > MANY and self._key(tensor) in self.names else 0):
+            parts = tensor.unbind(dim)
+            if len(parts) <= 2 * len(wanted) and {*map(self._key, wanted)} <= {*map(self._key, parts)}:
+                base = self.names[self._key(tensor)]
+                names = [self.names.setdefault(self._key(part), self._new_name()) for part in parts]
+                lines.append(f"{_join(names)} = {self._hold('unbind', torch.unbind)}({base}, {dim})")
+                return
 
     def _write(self, value: Any, lines: list[str]) -> str:
         """An argument as Python."""

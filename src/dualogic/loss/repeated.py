@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 from dualogic import numerics
 from dualogic.compile.binding import is_within
 from dualogic.compile.straight import Straight
-from dualogic.duals.table import DualTable, SharedRow, Update, has_duplicates
+from dualogic.duals.table import SHORT_BATCH, DualTable, SharedRow, Update, has_duplicates
 from dualogic.loss.step import join_losses
 from dualogic.methods.base import State
 from dualogic.methods.lean import CLOSED
@@ -47,10 +47,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         return None
     if table.shared:
         index = None
-    elif index is not None:
-        if not _is_index(index, batch, table.samples) or (program.width and has_duplicates(index)):
-            return None
-    elif owner.training:
+    elif owner.training if index is None else not _is_index(index, batch, table.samples):
         return None
     state, stepping = owner._state, learning and program.width > 0
     evident = not stepping or _is_all_evidence(steps, state)
@@ -62,7 +59,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         found = _record(owner, steps, key, held, given, list(tensors), stepping, learning, optimal, evident)
     if not found:
         return None
-    line, form = found
+    line, form, limits = found
     if graded and any(each[3] for each in described):
         results: list[Any] = []
         remake = _remake(owner, form, list(tensors), results, optimal, learning)
@@ -70,7 +67,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     else:
         loss, *results = line.first([*held, *given])[0]
     seen = form.filled(loss, results)
-    if not _is_fine(owner, seen, learning):
+    if not _is_fine(seen, *limits):
         return None
     run.validated = True
     if learning:
@@ -97,10 +94,14 @@ def _is_usual(owner: LogicLoss) -> bool:
 
 
 def _is_index(index: Any, batch: int, samples: int) -> bool:
+    """Whether all is well with an index, and no sample occurs twice; of a short one Python knows sooner."""
     if type(index) is not Tensor or index.dtype is not torch.int64 or not index.is_cpu or index.shape != (batch,) or not batch:
         return False
+    if batch <= SHORT_BATCH:
+        each = set(index.tolist())
+        return len(each) == batch and min(each) >= 0 and max(each) < samples
     low, high = torch.aminmax(index)
-    return bool(low.item() >= 0 and high.item() < samples)
+    return low.item() >= 0 and high.item() < samples and not has_duplicates(index)
 
 
 def _is_all_evidence(steps: Steps, state: State) -> bool:
@@ -109,18 +110,16 @@ def _is_all_evidence(steps: Steps, state: State) -> bool:
         return True
     if steps.evidence is None or steps.evidence[0] is not known:
         steps.evidence = (known, known[4])
-    return steps.evidence[1].amax().item() <= CLOSED
+    return max(steps.evidence[1].tolist()) <= CLOSED
 
 
-def _is_fine(owner: LogicLoss, seen: Seen, learning: bool) -> bool:
+def _is_fine(seen: Seen, limit: float, most: float) -> bool:
     """Whether no value is suspicious: if one is, the walk tells what is wrong."""
-    program, dtype = owner._program, seen.costs.dtype
-    narrow = numerics.narrower(dtype, owner._state["delta"].dtype) if learning else dtype
-    limit = program.largest_cost(narrow)
     # Costs are not negative: if their sum is small enough, so are they.
-    if not all(each.item() < limit for each in seen.sums):
-        return False
-    if seen.move is not None and not seen.move.item() < numerics.largest_move(narrow):
+    for total in seen.sums:
+        if not total.item() < limit:
+            return False
+    if seen.move is not None and not seen.move.item() < most:
         return False
     return is_within([each.item() for each in seen.watched], [each.item() for each in seen.extremes])
 
@@ -151,7 +150,12 @@ def _record(
             return walk_step(program, names, state, rows, evident, factors, leaves, join)  # type: ignore[arg-type]
         return walk_plain(program, names, state, optimal, learning, factors, leaves, join)
 
-    return steps.find(key, held, given, walk, program.plan.fixed())
+    found = steps.find(key, held, given, walk, program.plan.fixed())
+    if found:
+        dtype = found[1].costs.dtype
+        narrow = numerics.narrower(dtype, owner._state["delta"].dtype) if learning else dtype
+        found = steps.known[key] = (*found, (program.largest_cost(narrow), numerics.largest_move(narrow)))
+    return found
 
 
 def _joiner(owner: LogicLoss) -> Callable[[Tensor], Tensor]:

@@ -78,7 +78,7 @@ class Steps:
     """The recorded calls of a program, by what their tensors look like; one that is seen for the second time is recorded."""
 
     def __init__(self, program: Program) -> None:
-        self.known: dict[Any, tuple[Straight, Seen] | bool | None] = {}
+        self.known: dict[Any, tuple[Any, ...] | bool | None] = {}
         self.foreign = any(isinstance(each, Apply) for each in program.plan.instructions)  # may do anything
         self.evidence: tuple[Tensor, Tensor] | None = None
 
