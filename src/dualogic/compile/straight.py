@@ -111,7 +111,7 @@ class _Tape(TorchDispatchMode):
     """Writes down the operations, those of autograd's too."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[Call] = []
         self.storages: dict[int, Tensor] = {}  # held, so that no two have the same number
         self.protected: set[int] = set()

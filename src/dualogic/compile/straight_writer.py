@@ -98,6 +98,7 @@ class Writer:
     ) -> None:
         self.held: dict[str, Any]
         self.holders: dict[Any, str]
+        self.names: dict[Any, str]
         self.numbers: dict[Any, Tensor] = {}
         self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
         self.same: dict[int, int] = {}
@@ -168,7 +169,7 @@ class Writer:
                     continue
                 if call.name in COPIES and read.isdisjoint(kept | returned) and returned.isdisjoint(made):
                     alike = self._key(call.results[0])[1:] == self._key(call.arguments[0])[1:]
-                    self.same.update((each, *read) for each in made if alike)  # what nobody changes needs no copy
+                    self.same.update((each, min(read)) for each in made if alike)  # what nobody changes needs no copy
                     if alike:
                         continue
                 key = (call.function, self._key(call.arguments), self._key(tuple(sorted(call.options.items()))))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 MOST = 16
 """So many signatures of calls are recorded."""
-LARGEST = 1_000_000
-"""Of numbers in the tensors of a batch: where there are more, the walk takes no time beside them."""
+LARGEST = 32_000_000
+"""Of numbers in the tensors of a batch: to record a call takes about twice the memory of a walk, once."""
 
 
 @dataclasses.dataclass
