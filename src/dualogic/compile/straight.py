@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dualogic.compile.straight_writer import Call, Writer, storage_of
+from dualogic.compile.straight_ways import Call, storage_of
+from dualogic.compile.straight_writer import Writer
 
 Later = Callable[[Tensor], Sequence["Tensor | None"]]
 FACTS = {"__get__", "__len__", "dim", "size", "stride", "numel", "is_floating_point", "is_complex", "element_size"}

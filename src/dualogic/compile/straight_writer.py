@@ -3,72 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from dualogic.compile.straight_ways import Call, Way, Ways, expand, storage_of, tensors_in
+
 LIKE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 """They read nothing of the tensor that they are given but its shape."""
-NUMBERS = {"add", "sub", "mul", "div", "gt", "ge", "lt", "le", "masked_fill"}
-"""They take a tensor of no dimensions in place of a number, and then have nothing to convert."""
-aten = torch.ops.aten
-PAIRS = {"sum": aten.add.Tensor, "amin": aten.minimum.default, "amax": aten.maximum.default}
-"""What takes their place where there are two numbers."""
 COPIES = {"clone", "_to_copy"}
 MANY = 2
 """A tensor of which there are more views than this is worth a copy in a buffer."""
 MOST_KEPT = 2**23
 """So many bytes of buffers are kept; where a walk needs more it makes all of them anew each time."""
-
-
-def storage_of(tensor: Tensor) -> int:
-    """A number for the memory that a tensor lies in."""
-    return int(tensor.untyped_storage()._cdata)
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Those of an argument."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from tensors_in(each)
-
-
-class Call(NamedTuple):
-    """An operation that was made."""
-
-    function: Any
-    arguments: tuple[Any, ...]
-    options: dict[str, Any]
-    results: list[Tensor]
-    written: int | None
-    """The storage of the tensor that it changes in place."""
-
-    @property
-    def name(self) -> str:
-        return str(self.function.overloadpacket.__name__)
-
-    @property
-    def is_view(self) -> bool:
-        """Whether it makes no memory of its own."""
-        return self.written is not None or {*map(storage_of, self.results)} <= {storage_of(each) for each in self.read()}
-
-    def read(self) -> Iterator[Tensor]:
-        yield from tensors_in(self.arguments)
-        yield from tensors_in(tuple(self.options.values()))
-
-
-class Way(NamedTuple):
-    """How Python makes an operation soonest."""
-
-    function: Any
-    arguments: tuple[Any, ...]
-    options: dict[str, Any]
-    into: bool
-    """Whether it can write its result into a given tensor."""
 
 
 class Writer:
@@ -99,7 +48,6 @@ class Writer:
         self.held: dict[str, Any]
         self.holders: dict[Any, str]
         self.names: dict[Any, str]
-        self.numbers: dict[Any, Tensor] = {}
         self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
         self.same: dict[int, int] = {}
         self.changed = {call.written for call in (*early, *late)}
@@ -111,7 +59,9 @@ class Writer:
         self.late = [place for place, tensor in enumerate(inputs) if self._own(tensor) in self.kept]
         early, _ = self._keep_needed(early, self._owners(found).union(self.kept))
         self.lasting = self._owners([*found, *slopes]).union(self.kept)
-        self.parts = [[(call, self._find_way(call)) for call in calls] for calls in (early, late)]
+        ways = Ways()
+        self.parts = [[(call, ways.find(call)) for call in calls] for calls in (early, late)]
+        self.constants.update(map(storage_of, ways.numbers.values()))
         views: dict[int, set[Any]] = {}
         for call in early:
             for each in call.read():
@@ -158,7 +108,7 @@ class Writer:
         left: list[Call] = []
         known: dict[Any, list[int]] = {}
         kept = {*map(storage_of, self.inputs)}
-        for call in [sooner for each in calls for sooner in _expand(each)]:
+        for call in [sooner for each in calls for sooner in expand(each)]:
             if call.is_view:
                 left += [call] if call.written is not None else []
                 continue
@@ -187,46 +137,6 @@ class Writer:
                 left.append(call)
                 needed |= self._owners(list(call.read()))
         return left[::-1], needed
-
-    def _find_way(self, call: Call) -> Way:
-        name, arguments, options = call.name, call.arguments, call.options
-        if call.written is not None:
-            if name == "pow_" and arguments[1:] == (2,):
-                name, arguments = "mul_", (arguments[0], arguments[0])
-            return Way(getattr(Tensor, name, call.function), self._convert(name[:-1], arguments), options, False)
-        expected = call.function(*arguments, **options)
-        if name == "rsub" and len(arguments) == 2 and not options:
-            name, arguments = "sub", arguments[::-1]
-        elif name == "pow" and arguments[1:] == (2,):
-            name, arguments = "mul", (arguments[0], arguments[0])
-        elif name == "_to_copy":
-            name, arguments, options = "clone", arguments[:1], {}
-        elif name in ("_softmax", "_log_softmax"):
-            name, arguments, options = name[1:], arguments[:2], {}
-        special = name.startswith("special_")
-        quick: Any = getattr(
-            torch.special if special else torch, name.removeprefix("special_"), getattr(torch._C._nn, name, None)
-        )
-        for changed in (self._convert(name, arguments), arguments) if quick is not None else ():
-            way = Way(quick, changed, options, False)
-            if _agrees(expected, way):
-                into = _agrees(expected, way, torch.empty_like(expected)) if isinstance(expected, Tensor) else False
-                return way._replace(into=into)
-        return Way(getattr(call.function, "_op", call.function), call.arguments, call.options, False)
-
-    def _convert(self, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Numbers as tensors, where an operation takes either."""
-        like = next((each for each in arguments if isinstance(each, Tensor) and each.is_floating_point()), None)
-        if name not in NUMBERS or like is None:
-            return arguments
-        changed = []
-        for each in arguments:
-            if type(each) in (int, float):
-                key = (float(each), like.dtype)
-                each = self.numbers.setdefault(key, torch.tensor(float(each), dtype=like.dtype))
-                self.constants.add(storage_of(each))
-            changed.append(each)
-        return tuple(changed)
 
     def _hold(self, key: Any, value: Any) -> str:
         """The name of something that is the same at each run."""
@@ -344,37 +254,5 @@ class Writer:
         return repr(value) if plain else self._hold((type(value), str(value)), value)
 
 
-def _expand(call: Call) -> list[Call]:
-    """The same by operations that are sooner done: sums and extremes of two, and means."""
-    name, arguments = call.name, call.arguments
-    if name in PAIRS and len(arguments) > 1 and not call.options and [arguments[0].shape[dim] for dim in arguments[1]] == [2]:
-        (dim,), keep = arguments[1], arguments[2:] == (True,)
-        sides = [arguments[0].narrow(dim, side, 1) if keep else arguments[0].select(dim, side) for side in (0, 1)]
-        calls = [Call(PAIRS[name], tuple(sides), {}, call.results, None)]
-    elif name == "mean" and not call.options and call.results[0].numel():
-        add = aten.sum.default if len(arguments) == 1 else aten.sum.dim_IntList
-        total, count = add(*arguments), arguments[0].numel() / call.results[0].numel()
-        calls = [Call(add, arguments, {}, [total], None), Call(aten.div.Tensor, (total, count), {}, call.results, None)]
-    else:
-        return [call]
-    found = calls[-1].function(*calls[-1].arguments)
-    return calls if _is_same(call.function(*arguments), found) else [call]
-
-
 def _join(names: Sequence[str]) -> str:
     return "".join(f"{name}, " for name in names)
-
-
-def _agrees(expected: Any, way: Way, into: Tensor | None = None) -> bool:
-    """Whether a way gives the same tensors as the operation, to the bit."""
-    try:
-        found = way.function(*way.arguments, **way.options, **({} if into is None else {"out": into}))
-    except (TypeError, RuntimeError, ValueError, IndexError):
-        return False
-    pairs = list(zip(tensors_in(expected), tensors_in(found)))
-    return isinstance(found, Tensor) == isinstance(expected, Tensor) and all(_is_same(*pair) for pair in pairs)
-
-
-def _is_same(one: Tensor, other: Tensor) -> bool:
-    alike = (one.shape, one.stride(), one.dtype) == (other.shape, other.stride(), other.dtype)
-    return alike and bool(((one == other) | (one.isnan() & other.isnan())).all())

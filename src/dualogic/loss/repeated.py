@@ -53,7 +53,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     evident = not stepping or _is_all_evidence(steps, state)
     key = (learning, graded, optimal, evident, owner._weighted, owner.reduction, *tensors, *described)
     factors = [owner._factors] if owner._weighted else []
-    held = [*([table.fetch(index)] if stepping else []), *state.values(), *factors]
+    held = [*([table.fetch(index)] if stepping else []), *state.values(), *factors]  # type: ignore[list-item]
     found = steps.known.get(key)
     if found is None:
         found = _record(owner, steps, key, held, given, list(tensors), stepping, learning, optimal, evident)
