@@ -16,6 +16,7 @@ from dualogic import numerics
 from dualogic.compile.binding import is_within
 from dualogic.compile.straight import Straight
 from dualogic.duals.table import SHORT_BATCH, DualTable, SharedRow, Update, has_duplicates
+from dualogic.errors import StateError
 from dualogic.loss.step import join_losses
 from dualogic.methods.base import State
 from dualogic.methods.lean import CLOSED
@@ -31,7 +32,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     """The loss of a call that was recorded, with all that it changes; ``None`` if it is to be walked."""
     program, table, run = owner._program, owner._table, owner._run
     steps, graded = program.recorded, torch.is_grad_enabled()
-    if steps is None or steps.foreign or not _is_usual(owner):
+    if steps is None or not _is_usual(owner):
         return None
     learning = owner.training and graded
     optimal = index is None and not owner.training and not table.shared
@@ -53,7 +54,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     evident = not stepping or _is_all_evidence(steps, state)
     key = (learning, graded, optimal, evident, owner._weighted, owner.reduction, *tensors, *described)
     factors = [owner._factors] if owner._weighted else []
-    held = [*([table.fetch(index)] if stepping else []), *state.values(), *factors]  # type: ignore[list-item]
+    held = [*([table.fetch(index)] if stepping else []), *state.values(), *factors]
     found = steps.known.get(key)
     if found is None:
         found = _record(owner, steps, key, held, given, list(tensors), stepping, learning, optimal, evident)
@@ -110,7 +111,7 @@ def _is_all_evidence(steps: Steps, state: State) -> bool:
         return True
     if steps.evidence is None or steps.evidence[0] is not known:
         steps.evidence = (known, known[4])
-    return max(steps.evidence[1].tolist()) <= CLOSED
+    return bool(max(steps.evidence[1].tolist()) <= CLOSED)
 
 
 def _is_fine(seen: Seen, limit: float, most: float) -> bool:
@@ -196,16 +197,22 @@ class _Again(torch.autograd.Function):
         found, ctx.kept = line.first(given)
         results.extend(found[1:])  # with the loss it would hold itself
         ctx.line, ctx.remake = line, remake
-        ctx.save_for_backward(*tensors)
+        # Only what the backward pass reads may not be changed until then.
+        ctx.save_for_backward(*[given[place] for place in line.late])
+        ctx.tensors, ctx.versions = tensors, [tensor._version for tensor in tensors]
         return found[0]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        tensors = ctx.saved_tensors  # which also refuses what was changed meanwhile
+        _ = ctx.saved_tensors  # which refuses what was changed meanwhile
         if not torch.is_grad_enabled():
             return (None, None, None, None, *ctx.line.second(ctx.kept, gradients[0].contiguous()))
         # A second derivative is wanted: give a first one that can be differentiated.
-        needed = ctx.needs_input_grad[4:]
+        tensors, needed = ctx.tensors, ctx.needs_input_grad[4:]
+        if ctx.versions != [tensor._version for tensor in tensors]:
+            raise StateError(
+                "a tensor that was given to the loss has been modified by an inplace operation before create_graph=True"
+            )
         moving = [tensor for tensor, wanted in zip(tensors, needed) if wanted]
         found = iter(torch.autograd.grad(ctx.remake(tensors), moving, gradients[0], create_graph=True, allow_unused=True))
         return (None, None, None, None, *(next(found) if wanted else None for wanted in needed))

@@ -73,7 +73,7 @@ class DL2Program(Program):
     def __init__(self, rules: Mapping[str, Formula], method: DL2) -> None:
         self.plan = compile_costs(rules, method.class_cost)
         self.method = method
-        self.recorded = Steps(self)
+        self.recorded = Steps.of(self)
 
     def evaluate(self, bound: Bound) -> Any:
         registers = self.plan.evaluate(bound)

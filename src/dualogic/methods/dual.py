@@ -211,7 +211,7 @@ class DualProgram(DistributionalProgram):
         self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)] if self.nearest else []
         self.closed = self.spreads is None and has_closed_form(self.plan)
         self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
-        self.recorded = Steps(self) if self.closed and not method.loss_first else None
+        self.recorded = Steps.of(self) if self.closed and not method.loss_first else None
 
     def owners(self) -> tuple[int, ...]:
         found: list[int] = []

@@ -77,9 +77,13 @@ class Seen:
 class Steps:
     """The recorded calls of a program, by what their tensors look like; one that is seen for the second time is recorded."""
 
-    def __init__(self, program: Program) -> None:
+    @classmethod
+    def of(cls, program: Program) -> Steps | None:
+        """Those of a program; ``None`` if its rules apply functions of a user's, which may do anything."""
+        return None if any(isinstance(each, Apply) for each in program.plan.instructions) else cls()
+
+    def __init__(self) -> None:
         self.known: dict[Any, tuple[Any, ...] | bool | None] = {}
-        self.foreign = any(isinstance(each, Apply) for each in program.plan.instructions)  # may do anything
         self.evidence: tuple[Tensor, Tensor] | None = None
 
     def find(
