@@ -111,6 +111,10 @@ class _Reader(TorchFunctionMode):
 class _Tape(TorchDispatchMode):
     """Writes down the operations, those of autograd's too."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing here is compiled, and a compiler that would be loaded to skip it takes a second
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[Call] = []

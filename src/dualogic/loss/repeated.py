@@ -41,10 +41,10 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     given = list(tensors.values())
     try:
         described = [(each.shape, each.stride(), each.dtype, each.requires_grad, each.is_cpu, type(each)) for each in given]
-        batch = described[0][0][0]
+        batch: int = described[0][0][0]
     except (AttributeError, RuntimeError, IndexError):
         return None
-    if not all(each[4] and each[5] in ORDINARY for each in described):
+    if not batch or not all(each[4] and each[5] in ORDINARY for each in described):
         return None
     if table.shared:
         index = None
@@ -211,7 +211,8 @@ class _Again(torch.autograd.Function):
         tensors, needed = ctx.tensors, ctx.needs_input_grad[4:]
         if ctx.versions != [tensor._version for tensor in tensors]:
             raise StateError(
-                "a tensor that was given to the loss has been modified by an inplace operation before create_graph=True"
+                "a tensor that was given to the loss has been modified by an inplace operation since, so that there is no second "
+                "derivative (create_graph=True); give the loss a clone of it"
             )
         moving = [tensor for tensor, wanted in zip(tensors, needed) if wanted]
         found = iter(torch.autograd.grad(ctx.remake(tensors), moving, gradients[0], create_graph=True, allow_unused=True))
