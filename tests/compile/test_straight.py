@@ -69,9 +69,10 @@ def test_only_what_is_needed_is_done_and_let_go():
         return [(x[:, 0] * x[:, 0] + x.to(x.dtype)[:, 0]).detach()], lambda slope: [slope]
 
     line = Straight(walk, make(0), [])
-    assert line.source.count("getitem_") == 1
+    assert line.source.count("= as_strided(") == 1
+    assert line.source.count("out=") == 1
     assert not any(name in line.source for name in ("exp", "detach", "to_"))
-    assert line.source.count("del ") == 2
+    assert line.source.count("del ") == 1
 
 
 ELSEWHERE = torch.ones(3, 4)
@@ -80,7 +81,7 @@ ELSEWHERE = torch.ones(3, 4)
 @pytest.mark.parametrize(
     ("walk", "why"),
     [
-        (lambda x: [x * x.sum().item()], "item reads a tensor"),
+        (lambda x: [x * x.sum().item()], "reads a tensor"),
         (lambda x: [x if x.sum() > 0 else -x], "reads a tensor"),
         (lambda x: [x + len(x.tolist())], "tolist reads a tensor"),
         (lambda x: [x.add_(1.0)], "add_ writes into a tensor"),

@@ -1,4 +1,4 @@
-"""Training steps on a CPU are recorded when their shapes repeat: the same bits, errors, and second derivatives."""
+"""Calls on a CPU are recorded when their shapes repeat: the same bits, errors, and second derivatives."""
 
 import copy
 
@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dualogic as dl
-from dualogic.errors import BindingError, NonFiniteError
+from dualogic.errors import BindingError, NonFiniteError, StateError
 from dualogic.methods import straight
 from strategies import bindings, quantified
 
@@ -57,6 +57,19 @@ def test_a_run_is_the_same_to_the_bit(method, data, shared, dtype):
         size = 2 if number % 3 == 2 else 3
         index = torch.tensor([1, 1, 4]) if number == 4 else torch.randperm(6, generator=generator)[:3]
         batches.append((None if shared else index[:size], {name: value[:size] for name, value in tensors.items()}))
+    walked, _ = train(logic, batches, recorded=False)
+    found, lines = train(logic, batches, recorded=True)
+    assert lines
+    assert are_equal(found, walked)
+
+
+@pytest.mark.parametrize("evidence", [False, 0.5, "found"])
+def test_an_antecedent_that_cedes(evidence):
+    f, g = (dl.categorical(name, 5, input="logits") for name in "fg")
+    rules = {"one": (f == 1) >> (g == 2), "two": (f == 3) >> (g == 0), "three": f.isin([0, 2]) >> (g == 1)}
+    logic = dl.LogicLoss(rules, num_samples=8, method=dl.methods.Dual(evidence=evidence))
+    generator = torch.Generator().manual_seed(0)
+    batches = [(torch.arange(4) + 2, {name: 2 * torch.randn(4, 5, generator=generator) for name in "fg"}) for _ in range(6)]
     walked, _ = train(logic, batches, recorded=False)
     found, lines = train(logic, batches, recorded=True)
     assert lines
@@ -156,3 +169,71 @@ def test_frozen_manual_and_masked_calls_walk():
     with logic.frozen():
         logic(torch.arange(4), **tensors)
     assert not logic._program.recorded.known
+
+
+def call(logic, tensors, recorded, graded):
+    """Losses and gradients of eight batches in ``eval()``, or of a method that keeps nothing."""
+    logic = copy.deepcopy(logic)
+    if not recorded:
+        logic._program.recorded = None
+    found = []
+    for number in range(8):
+        leaves = {name: value.roll(number, 0).clone() for name, value in tensors.items()}
+        leaves = {name: value.requires_grad_(graded and value.is_floating_point()) for name, value in leaves.items()}
+        loss = logic(**leaves)
+        if loss.requires_grad:
+            (loss * (number + 1)).sum().backward()
+        found += [loss.detach(), *(leaf.grad for leaf in leaves.values()), *logic._state.values()]
+    return found, logic._program.recorded and any(logic._program.recorded.known.values())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("method", ["dual", "dl2"])
+@given(data=st.data(), graded=st.booleans(), reduction=st.sampled_from(["mean", "sum", "none"]))
+def test_calls_that_move_nothing_are_the_same_to_the_bit(method, data, graded, reduction):
+    rule = data.draw(quantified(shapes=[(3,), (2, 3)], masked=False))
+    tensors = data.draw(bindings(rule, batch=3))
+    logic = dl.LogicLoss({"one": rule, "two": A | ~B}, num_samples=6, method=method, reduction=reduction, weight={"two": 0.3})
+    logic = logic.eval() if method == "dual" else dl.LogicLoss(rule, method=method, reduction=reduction)
+    tensors.update({name: torch.linspace(-1, 1, 3) for name in NAMES[:2]} if method == "dual" else {})
+    assume(logic._program.recorded is not None)
+    walked, _ = call(logic, tensors, False, graded)
+    found, recorded = call(logic, tensors, True, graded)
+    assert recorded
+    assert are_equal(found, walked)
+
+
+def test_what_cannot_be_repeated_is_walked():
+    x = dl.var("x")
+    double = dl.LogicLoss(dl.apply(torch.exp, x) <= 1, method="dl2")
+    plain = dl.LogicLoss(x <= 1, method="dl2")
+    values = torch.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(3):
+        double(x=values)
+        with torch.autocast("cpu", torch.bfloat16), torch.inference_mode(), plain.frozen():
+            plain(x=values)
+    assert double._program.recorded is None
+    assert not plain._program.recorded.known
+
+
+def test_a_tensor_that_the_backward_pass_reads_may_not_be_changed_before_it():
+    x = dl.var("x")
+    refused = []
+    for rule in (x * x <= 1, x + x <= 1):
+        logic = dl.LogicLoss(rule, method="dl2")
+        for _ in range(4):
+            leaf = torch.randn(3).requires_grad_()
+            given = leaf * 1.0
+            loss = logic(x=given)
+            given.mul_(2.0)
+            try:
+                loss.backward()
+            except RuntimeError as error:
+                refused.append("modified by an inplace operation" in str(error))
+        assert any(logic._program.recorded.known.values())
+    assert refused == [True] * 4
+    given = leaf * 1.0
+    loss = logic(x=given)
+    given.mul_(2.0)
+    with pytest.raises(StateError, match="modified by an inplace operation"):
+        torch.autograd.grad(loss, leaf, create_graph=True)

@@ -17,6 +17,10 @@ from dualogic.compile.instructions import Context, Instruction, Operand, Registe
 from dualogic.compile.number import NEVER, RelationProgram, holds
 from dualogic.formula.relation import ClassRelation
 
+LARGEST = 80.0
+"""The exponential of any larger cost may not be finite."""
+HARDER = 8.0
+"""How much harder than by its gradient a class is pulled, at most, that takes the place of another."""
 SUREST = 1e-4
 """A class that is likelier than 1 less this is not raised any further in the place of another."""
 
@@ -178,8 +182,10 @@ class Ceding(Instruction):
     """The same cost of "the class is one of these", where a gradient that lowers the belief raises the likeliest other class.
 
     The belief ``a`` that is given up could go to any other class. Its own gradient divides it among all of them as they are
-    believed, and so says nothing about which. Here all of it goes to the likeliest one, whose probability is ``m``: the slope of
-    the cost by ``log m`` is ``(1 - a) / (1 - m)``, which is its own slope where there is one other class.
+    believed, and so says nothing about which. Here all of it goes to the likeliest one, whose probability is ``m``. With
+    ``r = (1 - a) / (1 - m)`` that class is pulled as hard as the gradient pulls at a single class of the atom. Where other
+    classes are believed too, it is pulled as hard as if they were not, ``m / a``, but at most :data:`HARDER` times as hard:
+    the slope of the cost by ``log m`` is ``min(HARDER r, max(m / a, r))``. Where there is one other class, it is the cost's own.
 
     Args:
         cost: the cost ``-log a``, without a gradient.
@@ -211,9 +217,9 @@ class Ceding(Instruction):
 def _cede(cost: Tensor, value: Tensor, members: Tensor, logarithm: bool) -> tuple[Tensor, Tensor]:
     """The place of the likeliest class outside of a set, and the slope of the set's cost by that class's value."""
     most, place = value.masked_fill(members > 0, -torch.inf).max(-1, keepdim=True)
-    likeliest = most.squeeze(-1)
-    doubt = -torch.expm1(likeliest) if logarithm else 1.0 - likeliest
-    slope = -torch.expm1(-cost) / doubt.clamp_min(SUREST)
+    likeliest = most.squeeze(-1).exp() if logarithm else most.squeeze(-1)
+    own = -torch.expm1(-cost) / (1.0 - likeliest).clamp_min(SUREST)
+    slope = torch.minimum(HARDER * own, torch.maximum(likeliest * torch.exp(cost.clamp_max(LARGEST)), own))
     return place, slope if logarithm else slope / likeliest.clamp_min(SUREST)
 
 

@@ -298,12 +298,40 @@ def _to_bool(name: str, tensor: Tensor) -> Tensor:
     return tensor != 0
 
 
-def _check_values(given: Sequence[tuple[str, Node, Tensor]]) -> None:
-    """Refuse NaN, and probabilities that are none. Small tensors of one shape are looked at together first."""
+def watch(symbols: Mapping[str, Node], tensors: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Numbers that are not read yet: sums, which are finite if no value of checked tensors is suspicious, and the least and the
+    largest probability by turns, which are within 0 and 1.
+    """
+    given = [(name, symbol, tensors[name].detach()) for name, symbol in symbols.items() if not isinstance(symbol, Mask)]
+    sums: list[Tensor] = []
+    extremes: list[Tensor] = []
+    for (probabilities, shape), group in _alike(given).items():
+        each = [tensor for _, _, tensor in group]
+        for values in [torch.stack(each, 1)] if len(each) > 1 and shape.numel() <= SMALL else each:
+            if probabilities:
+                extremes += torch.aminmax(values)
+            else:
+                sums.append(values.sum())
+    return sums, extremes
+
+
+def is_within(sums: Iterable[float], extremes: Sequence[float]) -> bool:
+    """Whether nothing is suspicious, by what :func:`watch` gave."""
+    within = all(low >= -RANGE_TOLERANCE for low in extremes[::2]) and all(high <= 1 + RANGE_TOLERANCE for high in extremes[1::2])
+    return within and all(map(math.isfinite, sums))
+
+
+def _alike(given: Sequence[tuple[str, Node, Tensor]]) -> dict[tuple[bool, torch.Size], list[tuple[str, Node, Tensor]]]:
     alike: dict[tuple[bool, torch.Size], list[tuple[str, Node, Tensor]]] = {}
     for name, symbol, tensor in given:
         probabilities = isinstance(symbol, (Categorical, Boolean)) and symbol.input == "probs"
         alike.setdefault((probabilities, tensor.shape), []).append((name, symbol, tensor))
+    return alike
+
+
+def _check_values(given: Sequence[tuple[str, Node, Tensor]]) -> None:
+    """Refuse NaN, and probabilities that are none. Small tensors of one shape are looked at together first."""
+    alike = _alike(given)
     with torch.no_grad():
         for (probabilities, shape), group in alike.items():
             together = len(group) > 1 and 0 < shape.numel() <= SMALL

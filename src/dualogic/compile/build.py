@@ -11,7 +11,7 @@ import torch
 from dualogic.compile import atoms as ops
 from dualogic.compile.convolution import program_of
 from dualogic.compile.extreme import take_extreme
-from dualogic.compile.instructions import Operand
+from dualogic.compile.instructions import Instruction, Operand
 from dualogic.compile.number import check_independent
 from dualogic.compile.signature import COMPARISON_KIND, strip_levels
 from dualogic.compile.terms import TermBuilder, Value
@@ -245,7 +245,7 @@ class Builder(TermBuilder):
         cedes = self._ceding and self.mode == "log" and not held and outside > 1
         if not negated and len(atoms[0].classes) == 1 and self.mode != "truth":
             value = self._access([_at_class(atom) for atom in atoms], lanes, probabilities=False)
-            instruction: ops.Instruction = ops.ClassValue(self.mode, value.register, logarithm, held or cedes)
+            instruction: Instruction = ops.ClassValue(self.mode, value.register, logarithm, held or cedes)
             found = Value(self._emit(instruction), value.lanes, value.rank)
             return self._cede(found, atoms, negated, lanes, logarithm) if cedes else found
         operand, members, result_lanes, rank = self._members(atoms, negated, lanes)

@@ -150,6 +150,10 @@ class RelationProgram:
             slots.append(step.run(slots, moved))
         return slots[-1].squeeze(-1)
 
+    def fixed(self) -> list[Tensor]:
+        """The tensors that it has made so far, and never changes."""
+        return [tensor for group in self._on_device.all() for each in group for tensor in each]
+
     def _constants(self, device: torch.device) -> list[tuple[Tensor, ...]]:
         return self._on_device.get(device, lambda: [_moved(step, device) for step in self.work])
 

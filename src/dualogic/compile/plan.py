@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from dualogic.compile.atoms import Compare
+from dualogic.compile.atoms import Compare, RelationValue
 from dualogic.compile.binding import Binder, Bound
 from dualogic.compile.build import Builder
-from dualogic.compile.instructions import Context, Guided, Registers, Settled, fetch
+from dualogic.compile.instructions import Context, Guided, Instruction, Registers, Settled, fetch
 from dualogic.compile.size import check_size
 from dualogic.compile.tree import Branch, Combine, Leaf, Level
 from dualogic.constants import Constants, outside_inference
@@ -120,12 +120,18 @@ class Plan(Binder):
 
     def fixed(self) -> list[Tensor]:
         """The tensors that it has made so far, and never changes."""
-        return [*self._positions.all(), *(constant for group in self._on_device.all() for constant in group)]
+        relations = [each.program.fixed() for each in self._instructions if isinstance(each, RelationValue)]
+        return [*self._positions.all(), *(tensor for group in (*self._on_device.all(), *relations) for tensor in group)]
 
     @staticmethod
     def _root(branch: Branch, registers: Registers | Guided | Settled, combine: Combine, count: int) -> Tensor:
         value = branch.fold(registers, combine)
         return value if value.shape[1] == count else value.expand(-1, count, *value.shape[2:])
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """What is computed, in order."""
+        return self._instructions
 
     @property
     def roots(self) -> list[tuple[Branch, list[int]]]:

@@ -1,21 +1,30 @@
-"""A walk through a tree with small tensors, recorded as the calls of torch's functions that it makes.
+"""A walk through a tree with small tensors, recorded as the operations that it makes, with those of its backward pass.
 
-They are made again, on other tensors of the same shapes, by a function without a branch: the same bits, without the walk.
+They are made again, on other tensors of the same shapes, by functions without a branch: the same bits, without the walk. What no
+caller sees lies in buffers that are used again, so that views of it are made once; numbers are tensors, which no operation needs
+to convert; what comes out the same each time is kept.
 """
 
 from __future__ import annotations
 
-import math
+import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dualogic.compile.straight_ways import Call, storage_of
+from dualogic.compile.straight_writer import Writer
 
 Later = Callable[[Tensor], Sequence["Tensor | None"]]
-FACTS = {"__get__", "__len__", "dim", "size", "stride", "numel", "is_floating_point", "element_size", "_set_grad_enabled"}
+FACTS = {"__get__", "__len__", "dim", "size", "stride", "numel", "is_floating_point", "is_complex", "element_size"}
+FACTS |= {"promote_types", "_set_grad_enabled"}
 """What is known of a tensor without its values, and so the same at each run."""
+UNREPEATABLE = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.nondeterministic_seeded}
+"""What depends on values, or on chance."""
 
 
 class Unrecordable(Exception):  # noqa: N818
@@ -27,12 +36,13 @@ class Straight:
 
     Args:
         walk: from tensors to tensors, and to a function that continues with one more, of the shape of the first of these.
-        given: what it is called with, without a gradient.
+        given: what it is called with; it meets copies of them.
         fixed: other tensors that it may read, which never change.
 
     Attributes:
         first: from a list like ``given`` to the walk's tensors and to what ``second`` needs.
         second: from that and the one more to what the continuation gives.
+        late: the places in ``given`` of what ``second`` still reads.
 
     Example:
         >>> import torch
@@ -43,135 +53,102 @@ class Straight:
     """
 
     def __init__(
-        self, walk: Callable[..., tuple[Sequence[Tensor], Later]], given: Sequence[Tensor], fixed: Iterable[Tensor]
+        self, walk: Callable[..., tuple[Sequence[Tensor | None], Later]], given: Sequence[Tensor], fixed: Iterable[Tensor]
     ) -> None:
-        recorder = _Recorder()
-        for place, tensor in enumerate(given):
-            recorder.name(tensor, f"x{place}")
-        for tensor in fixed:
-            recorder.name(tensor, recorder.hold(tensor))
-        recorder.protect()
-        with recorder:
-            found, later = walk(*given)
-        recorder.protect()
-        one_more = torch.ones_like(found[0])
-        recorder.name(one_more, "one_more")
-        early, recorder.calls = recorder.calls, []
-        with recorder:
+        tape = _Tape()
+        inputs = [_copy(tensor) for tensor in given]
+        tape.know(inputs)
+        tape.constants.update(tape.know(fixed))
+        with _Reader(), tape:
+            found, later = walk(*inputs)
+        tape.protected = set(tape.storages)
+        early, tape.calls = tape.calls, []
+        assert found[0] is not None
+        one_more = torch.ones_like(found[0]).detach()
+        tape.know([one_more])
+        with _Reader(), tape:
             slopes = later(one_more)
-        recorder.arguments = set()
-        results, late = [recorder.write(tensor) for tensor in found], [recorder.write(slope) for slope in slopes]
-        own = {name for call in recorder.calls for name in call.results}
-        kept = sorted(filter(_is_local, {name for call in recorder.calls for name in call.arguments}.union(late) - own))
-        lines = ["def first(given):", *(f"x{place} = given[{place}]" for place in range(len(given)))]
-        lines += [*_write(early, {*results, *kept}), f"return ({_join(results)}), ({_join(kept)})"]
-        lines += ["def second(kept, one_more):", f"({_join(kept)}) = kept"]
-        lines += [*_write(recorder.calls, set(late)), f"return ({_join(late)})"]
-        self.source = "\n".join(line if line.startswith("def") else f"    {line}" for line in lines)
-        exec(compile(self.source, "<recorded>", "exec"), recorder.held)  # noqa: S102
-        self.first: Callable[[Sequence[Tensor]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]] = recorder.held["first"]
-        self.second: Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor | None, ...]] = recorder.held["second"]
+        with torch.no_grad():
+            writer = Writer(early, tape.calls, tape.constants, [*inputs, one_more], found, slopes)
+            self.source = writer.write()
+        self.late = writer.late
+        exec(compile(self.source, "<recorded>", "exec"), writer.held)  # noqa: S102
+        lock = threading.Lock()  # the buffers are of one run at a time
+        first, second = writer.held["first"], writer.held["second"]
+
+        def run_first(given: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+            with lock:
+                return first(given)  # type: ignore[no-any-return]
+
+        def run_second(kept: tuple[Tensor, ...], one_more: Tensor) -> tuple[Tensor | None, ...]:
+            with lock:
+                return second(kept, one_more)  # type: ignore[no-any-return]
+
+        self.first, self.second = run_first, run_second
 
 
-class _Call(NamedTuple):
-    results: list[str]
-    line: str
-    arguments: set[str]
+def _copy(tensor: Tensor) -> Tensor:
+    """A tensor with the same strides in memory of its own, however its numbers overlap."""
+    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride())) if tensor.numel() else 0
+    flat = tensor.detach().as_strided((span,), (1,), tensor.storage_offset()).clone()
+    return flat.as_strided(tensor.shape, tensor.stride())
 
 
-class _Recorder(TorchFunctionMode):
-    """Writes down the calls of torch's functions, each as a line of Python."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: dict[int, str] = {}
-        self.alive: list[Any] = []  # so that no two things have the same id
-        self.held: dict[str, Any] = {}
-        self.holders: dict[int | str, str] = {}
-        self.views: dict[str, list[str]] = {}
-        self.calls: list[_Call] = []
-        self.arguments: set[str] = set()
-        self.protected: set[int] = set()
-
-    def protect(self) -> None:
-        """From now on, what is there may not be changed in place."""
-        self.protected |= {each.untyped_storage().data_ptr() for each in self.alive if isinstance(each, Tensor)}
-
-    def name(self, tensor: Tensor, name: str) -> str:
-        self.alive.append(tensor)
-        return self.names.setdefault(id(tensor), name)
-
-    def hold(self, value: Any) -> str:
-        """The name of something that is the same at each run."""
-        key = repr(value) if isinstance(value, slice) else id(value)
-        if key not in self.holders:
-            self.alive.append(value)
-            self.holders[key] = f"{getattr(value, '__name__', 'held').strip('_')}_{len(self.holders)}"
-            self.held[self.holders[key]] = value
-        return self.holders[key]
-
-    def write(self, value: Any) -> str:
-        """An argument as Python."""
-        if isinstance(value, Tensor):
-            if id(value) not in self.names:
-                raise Unrecordable("a tensor that comes from elsewhere")
-            self.arguments.add(self.names[id(value)])
-            return self.names[id(value)]
-        if isinstance(value, (list, tuple)):
-            inner = _join(map(self.write, value))
-            return f"[{inner}]" if isinstance(value, list) else f"({inner})"
-        plain = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
-        return repr(value) if plain else self.hold(value)
+class _Reader(TorchFunctionMode):
+    """Refuses what reads a tensor without an operation that could be seen."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        name = func.__name__
-        in_place = name[0] != "_" and name[-1] == "_"
-        if name == "__setitem__" or "out" in kwargs or (in_place and args[0].untyped_storage().data_ptr() in self.protected):
+        kwargs, name = kwargs or {}, func.__name__
+        if name == "__setitem__" or "out" in kwargs:
             raise Unrecordable(f"{name} writes into a tensor")
         result = func(*args, **kwargs)
         several = result if isinstance(result, (tuple, list)) else (result,)
-        if not all(isinstance(each, Tensor) for each in several) or isinstance(result, torch.Size):
-            if name not in FACTS:
-                raise Unrecordable(f"{name} reads a tensor")
-            return result
-        if in_place or any(id(each) not in self.names for each in several):
-            self.arguments = set()
-            given = [*map(self.write, args), *(f"{key}={self.write(value)}" for key, value in kwargs.items())]
-            text = f"{self.hold(func)}({', '.join(given)})"
-            if in_place:
-                self.calls.append(_Call([], text, self.arguments))
-            elif name == "detach" and _is_local(given[0]) and given[0][0] == "v":
-                self.name(result, given[0])  # nothing here has a gradient
-            elif text in self.views:
-                for each, known in zip(several, self.views[text]):
-                    self.name(each, known)
-            else:
-                found = [self.name(each, f"v{len(self.alive)}") for each in several]
-                target = found[0] if several is not result else _join(found)
-                self.calls.append(_Call(found, f"{target} = {text}", self.arguments))
-                if all(each._is_view() for each in several):
-                    self.views[text] = found
+        if name not in FACTS and not all(each is None or isinstance(each, Tensor) for each in several):
+            raise Unrecordable(f"{name} reads a tensor")
         return result
 
 
-def _join(names: Iterable[str]) -> str:
-    return "".join(f"{name}, " for name in names)
+class _Tape(TorchDispatchMode):
+    """Writes down the operations, those of autograd's too."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing here is compiled, and a compiler that would be loaded to skip it takes a second
 
-def _is_local(name: str) -> bool:
-    return name[1:].isdigit()
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.calls: list[Call] = []
+        self.storages: dict[int, Tensor] = {}  # held, so that no two have the same number
+        self.protected: set[int] = set()
+        self.constants: set[int] = set()
 
+    def know(self, tensors: Iterable[Tensor]) -> set[int]:
+        """What is there before anything is recorded, and may not be changed."""
+        found = {storage_of(tensor): tensor for tensor in tensors}
+        self.storages.update(found)
+        self.protected.update(found)
+        return set(found)
 
-def _write(calls: Sequence[_Call], wanted: set[str]) -> list[str]:
-    """Those lines whose results anything needs, and where each is needed no more."""
-    lines: list[str] = []
-    needed = set(wanted)
-    for call in reversed(calls):
-        if call.results and not needed.intersection(call.results):
-            continue
-        over = sorted(name for name in call.arguments.union(call.results) - needed if _is_local(name))
-        lines += [f"del {', '.join(over)}"] if over else []
-        lines.append(call.line)
-        needed |= call.arguments
-    return lines[::-1]
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        call = Call(func, args, kwargs or {}, [], None)
+        if UNREPEATABLE.intersection(func.tags):
+            raise Unrecordable(f"{call.name} reads a tensor")
+        if call.name == "lift_fresh":  # what Python made
+            self.constants.update(self.know(args))
+        elif any(storage_of(tensor) not in self.storages for tensor in call.read()):
+            raise Unrecordable("a tensor that comes from elsewhere")
+        written = None
+        if func._schema.is_mutable:
+            written = storage_of(args[0])
+            if call.name[-1] != "_" or written in self.protected:
+                raise Unrecordable(f"{call.name} writes into a tensor")
+        result = func(*args, **call.options)
+        if call.name in FACTS:
+            return result
+        found = list(result) if isinstance(result, (list, tuple)) else [result]
+        if not all(isinstance(each, Tensor) for each in found):
+            raise Unrecordable(f"{call.name} reads a tensor")
+        for each in found:
+            self.storages.setdefault(storage_of(each), each)
+        self.calls.append(Call(func, args, call.options, found, written))
+        return result

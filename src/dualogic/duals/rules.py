@@ -79,6 +79,10 @@ class SoftmaxStep(UpdateRule):
         if columns.dim() > 2 and columns.shape[2:].numel() == 1:
             # The same numbers along a last axis: several times faster on a CPU.
             return torch.softmax(columns.flatten(1), 1).view(columns.shape)
+        if columns.shape[1] == 2 and columns.dim() > 2 and columns.device.type == "cpu":
+            # Of two weights each is a sigmoid, which takes two thirds of the time where there are many.
+            ahead = columns[:, :1] - columns[:, 1:]
+            return torch.sigmoid(torch.cat([ahead, -ahead], 1))
         return torch.softmax(columns, 1)
 
     def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:

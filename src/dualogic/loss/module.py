@@ -15,6 +15,7 @@ from dualogic.errors import StateError
 from dualogic.formula.connective import Formula
 from dualogic.loss.checks import prepare, reads_at_once, warn_untaught
 from dualogic.loss.inspection import View, describe, look_at, summarise
+from dualogic.loss.repeated import call_again
 from dualogic.loss.state import KeptModule
 from dualogic.loss.step import reduce, take_step
 from dualogic.methods import Method
@@ -137,7 +138,12 @@ class LogicLoss(KeptModule):
             return loss
 
     def _compute(self, index: Any, where: Any, believe: Any, tensors: dict[str, Tensor]) -> Tensor:
-        parts, run, compiling = self._parts(), self._run, torch.compiler.is_compiling()
+        run, compiling = self._run, torch.compiler.is_compiling()
+        if where is None and believe is None and not compiling:
+            loss = call_again(self, index, tensors)
+            if loss is not None:
+                return loss
+        parts = self._parts()
         call = prepare(parts, index, where, believe, tensors)
         run.validated = run.validated or not compiling
         outcome = take_step(parts, call)

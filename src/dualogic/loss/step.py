@@ -13,7 +13,7 @@ from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
 from dualogic.compile.instructions import Guided
 from dualogic.compile.plan import describe_cost
-from dualogic.duals.table import DualTable, SharedRow, Update, has_duplicates
+from dualogic.duals.table import DualTable, SharedRow, Update
 from dualogic.errors import NonFiniteError
 from dualogic.kernels import fused
 from dualogic.loss.beliefs import average, tile
@@ -148,28 +148,15 @@ def _take(parts: Parts, call: Call, values: Any, beliefs: Any) -> Outcome:
 
 
 def _take_short(parts: Parts, call: Call, values: Any) -> Outcome | None:
-    """A training step without the walk through the rules, if nothing about it is special or wrong: recorded on a CPU, in three
-    kernels on a GPU.
-    """
+    """A training step on a GPU in three kernels, if nothing about it is special."""
     table, index, program = parts.table, call.index, parts.program
     usual = call.updating and call.selection is None and call.believed is None and parts.peers is None and not parts.manual
     if not usual or type(table) not in (DualTable, SharedRow) or not program.width:
         return None
-    if not call.at_once:
-        whole = None if index is None else program.whole_step(index, table.values, parts.state, parts.guard.flags, values)
-        return None if whole is None else Outcome(*whole)
-    if index is not None and has_duplicates(index):
+    if call.at_once or index is None:
         return None
-    taken = program.recorded_step(table.fetch(index), parts.state, values)  # type: ignore[arg-type]
-    if taken is None:
-        return None
-    losses, costs, rows, sums, state = taken
-    limit, most = _limits(parts, costs.dtype, stored=True)
-    # Costs are not negative: if their sum is small enough, so are they. If not, the walk tells what is wrong.
-    fine = sums[0].item() < limit and sums[1].item() < limit and sums[2].item() < most
-    if not fine:
-        return None
-    return Outcome(losses, costs, Update(rows, index, rows), state, program.emphasis(parts.state, costs.detach()))
+    whole = program.whole_step(index, table.values, parts.state, parts.guard.flags, values)
+    return None if whole is None else Outcome(*whole)
 
 
 def _scale_first(parts: Parts, call: Call, values: Any, fetched: Fetched, rows: Tensor) -> State:
@@ -221,13 +208,21 @@ def _move(
     return advance_together(parts.table, parts.peers, index, rows, moves, apply, movable, selected), counted, noted
 
 
+def join_losses(losses: Tensor, reduction: str, batch: int) -> Tensor:
+    """The loss of a batch of which all samples count, in one process."""
+    if reduction == "none":
+        return losses.sum(1)
+    if reduction == "mean" and batch and losses.shape[1] == 1:
+        return losses.mean()  # one operation instead of two, each way
+    return losses.sum() if reduction == "sum" else losses.sum() / max(batch, 1)
+
+
 def reduce(losses: Tensor, call: Call, reduction: str) -> Tensor:
     """The loss of a call from those of its samples and rules, ``(batch, rules)``; see :class:`~dualogic.LogicLoss`."""
-    if reduction == "none":
-        dropped = call.samples.dropped
-        return losses.sum(1) if not dropped else losses.sum() + losses.new_zeros(dropped)
-    if call.selection is None and reduction == "mean" and call.peers is None and call.batch and losses.shape[1] == 1:
-        return losses.mean()  # one operation instead of two, each way
+    if reduction == "none" and call.samples.dropped:
+        return losses.sum() + losses.new_zeros(call.samples.dropped)
+    if reduction == "none" or (call.selection is None and call.peers is None):
+        return join_losses(losses, reduction, call.batch)
     selection = call.selection if reduction == "mean" else None
     total = losses.sum() if selection is None or selection.ruled is None else losses.sum(0)
     total = total if call.peers is None else total * call.peers.size

@@ -40,6 +40,7 @@ class Program(abc.ABC):
         stored: what a row holds, in words; checkpoints of the same words can be read.
         believes: :meth:`losses` takes :class:`~dualogic.compile.instructions.Guided` values, with what is believed beside what is
             taught. In any case :meth:`moves` and :meth:`advance` follow what is believed.
+        recorded: the calls on a CPU that were recorded, see :class:`~dualogic.methods.straight.Steps`; ``None`` to record none.
     """
 
     plan: Plan
@@ -49,6 +50,7 @@ class Program(abc.ABC):
     additive: bool = False
     summed: bool = False
     stored: str = "nothing"
+    recorded: Any = None
     believes: bool = False
 
     def for_samples(self, count: int | None) -> Program:
@@ -79,10 +81,6 @@ class Program(abc.ABC):
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
         """A whole training step in place, where a method has a faster way: losses and costs, or ``None``."""
-        return None
-
-    def recorded_step(self, rows: Tensor, state: State, values: Any) -> Any:
-        """On a CPU, a training step that was recorded: see :data:`~dualogic.methods.straight.Taken`; or ``None``."""
         return None
 
     def apply_moves(self, rows: Tensor, moves: Tensor, values: Any) -> Tensor:

@@ -17,6 +17,7 @@ from dualogic.compile.evaluate import CLASS_COSTS
 from dualogic.compile.tree import Level
 from dualogic.formula.connective import Formula
 from dualogic.methods.base import Method, Program, State, compile_costs
+from dualogic.methods.straight import Steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,7 @@ class DL2Program(Program):
     def __init__(self, rules: Mapping[str, Formula], method: DL2) -> None:
         self.plan = compile_costs(rules, method.class_cost)
         self.method = method
+        self.recorded = Steps.of(self)
 
     def evaluate(self, bound: Bound) -> Any:
         registers = self.plan.evaluate(bound)

@@ -15,8 +15,6 @@ from dualogic.methods.distributional import FOUND, DistributionalMethod
 from dualogic.methods.dual_program import DualProgram
 from dualogic.normalize.unlabelled import check_unlabelled
 
-__all__ = ["Dual", "DualProgram"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Dual(DistributionalMethod):

@@ -25,7 +25,7 @@ from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalProgram
 from dualogic.methods.lean import advance_known, is_all_evidence, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
-from dualogic.methods.straight import Steps, Taken
+from dualogic.methods.straight import Steps
 from dualogic.normalize.unlabelled import describe_unlabelled, find_unlabelled
 from dualogic.numerics import is_transformed, wide
 
@@ -71,7 +71,7 @@ class DualProgram(DistributionalProgram):
         self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)] if self.nearest else []
         self.closed = self.spreads is None and has_closed_form(self.plan)
         self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
-        self.recorded = Steps(self) if self.closed and self.width and not method.loss_first else None
+        self.recorded = Steps.of(self) if self.closed and not method.loss_first else None
 
     def owners(self) -> tuple[int, ...]:
         found: list[int] = []
@@ -100,12 +100,6 @@ class DualProgram(DistributionalProgram):
         exponentiated, slow = method.rule == "exponentiated", self.manner.slow
         pace = Pace(method.step, exponentiated, method.local, method.share, slow, self.nearest)
         return two_level_step(self.two_levels, costs, index, stored, pace, bounds, scale, limit)
-
-    def recorded_step(self, rows: Tensor, state: State, values: Any) -> Taken | None:
-        if self.recorded is None or is_transformed():
-            return None
-        evident = not self.finding or is_all_evidence(state["known"])
-        return self.recorded.take(self, rows, state, values, evident)
 
     def _plan(self, rules: Mapping[str, Formula]) -> Plan:
         method = self.method

@@ -1,87 +1,141 @@
-"""A training step of weighted rules on a CPU, recorded: from the atoms' costs to losses, new rows, and what all samples share."""
+"""What is recorded of a call on a CPU: from the tensors to the loss, new rows, what all samples share, and the gradient."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from dualogic.compile.instructions import Registers
-from dualogic.compile.straight import Straight, Unrecordable
+from dualogic.compile.binding import watch
+from dualogic.compile.instructions import Apply
+from dualogic.compile.straight import Later, Straight, Unrecordable
+from dualogic.errors import DualogicError
 from dualogic.losses.truncated_normal import truncated_normal_loss
-from dualogic.methods.base import State
-from dualogic.methods.closed_form import Closed, Slopes, lose
+from dualogic.methods.base import Program, State
+from dualogic.methods.closed_form import lose
 from dualogic.methods.mixture import Mixture
 
 if TYPE_CHECKING:
-    from dualogic.methods.dual import DualProgram
+    from dualogic.methods.dual_program import DualProgram
 
 MOST = 16
 """So many signatures of calls are recorded."""
-LARGEST = 1_000_000
-"""Of numbers in the atoms of a batch: where there are more, the walk takes no time beside them."""
+LARGEST = 32_000_000
+"""Of numbers in the tensors of a batch: to record a call takes about twice the memory of a walk, once."""
 
 
-Taken = tuple[Tensor, Tensor, Tensor, Sequence[Tensor], State]
-"""A step that changed nothing yet: losses, costs, rows, the sums of the costs before and after with the largest move, state."""
+@dataclasses.dataclass
+class Seen:
+    """What a call comes to; nothing is changed yet.
+
+    Attributes:
+        loss: of the batch.
+        losses: of samples and rules.
+        costs: likewise.
+        sums: of costs, before the rows move and after.
+        watched: from :func:`~dualogic.compile.binding.watch`, the sums.
+        extremes: likewise.
+        scale: what losses are multiplied by before they are joined; ``None`` for 1.
+        state: what all samples share from now on; empty if nothing is learned.
+        rows: that moved; ``None`` if there are none.
+        move: the largest.
+        kept: what is needed to make the losses again.
+    """
+
+    loss: Tensor
+    losses: Tensor
+    costs: Tensor
+    sums: list[Tensor]
+    watched: list[Tensor]
+    extremes: list[Tensor]
+    scale: Tensor | None
+    state: list[Tensor]
+    rows: Tensor | None
+    move: Tensor | None
+    kept: list[Tensor]
+
+    def flat(self) -> list[Tensor | None]:
+        """The tensors in order."""
+        lone = [self.loss, self.losses, self.costs, self.scale, self.rows, self.move]
+        return [*lone, *self.sums, *self.watched, *self.extremes, *self.state, *self.kept]
+
+    def filled(self, loss: Tensor, flat: Sequence[Any]) -> Seen:
+        """The same of another call, from its loss and its other tensors."""
+        losses, costs, scale, rows, move, *rest = flat
+        lists, start = [], 0
+        for each in (self.sums, self.watched, self.extremes, self.state, self.kept):
+            lists.append(rest[start : start + len(each)])
+            start += len(each)
+        sums, watched, extremes, state, kept = lists
+        return Seen(loss, losses, costs, sums, watched, extremes, scale, state, rows, move, kept)
 
 
 class Steps:
-    """The recorded steps of a program, by what their tensors look like; a step that is seen for the second time is recorded."""
+    """The recorded calls of a program, by what their tensors look like; one that is seen for the second time is recorded."""
 
-    def __init__(self, program: DualProgram) -> None:
-        self.leaves = tuple(sorted({leaf.operand[0] for leaf in program.plan.leaves}))
-        self.known: dict[Any, Straight | None] = {}
+    @classmethod
+    def of(cls, program: Program) -> Steps | None:
+        """Those of a program; ``None`` if its rules apply functions of a user's, which may do anything."""
+        return None if any(isinstance(each, Apply) for each in program.plan.instructions) else cls()
 
-    def take(self, program: DualProgram, rows: Tensor, state: State, registers: Registers, evident: bool) -> Taken | None:
-        """A step, or ``None`` if it is not recorded; rows that all samples share move by the mean."""
-        atoms = [registers[number] for number in self.leaves]
-        key = (rows.shape, rows.dtype, evident, *[(atom.shape, atom.stride(), atom.dtype) for atom in atoms])
-        given = [rows, *state.values(), *atoms]
-        straight = self.known.get(key) or self._record(program, key, given, tuple(state), evident)
-        if straight is None:
-            return None
-        found: list[Tensor] = []
+    def __init__(self) -> None:
+        self.known: dict[Any, tuple[Any, ...] | bool | None] = {}
+        self.evidence: tuple[Tensor, Tensor] | None = None
 
-        def compute() -> tuple[Tensor, Slopes]:
-            (losses, *rest), kept = straight.first(given)
-            found.extend(rest)
-            return losses, lambda gradient: straight.second(kept, gradient)
+    def find(
+        self,
+        key: Any,
+        held: Sequence[Tensor],
+        given: Sequence[Tensor],
+        walk: Callable[..., tuple[Seen, Later]],
+        fixed: Sequence[Tensor],
+    ) -> Any:
+        """The recorded call and the form of its results; nothing, if it is not recorded.
 
-        def repeat(taught: Sequence[Tensor]) -> Tensor:
-            delta, *tensors = found[5 + len(state) :]
-            shares: dict[int, Any] = {level.number: 1.0 if level.share is None else level.share for level in program.leaning}
-            shares.update(zip([level.number for level in program.leaning if level.share is None], tensors))
-            mixture = Mixture(program.rule, found[1], nearest=program.nearest, shares=shares)
-            known = {**dict(zip(self.leaves, atoms)), **dict(zip(program.taught, taught))}
-            return truncated_normal_loss(program.plan.fold(known, mixture), delta)  # type: ignore[arg-type]
-
-        losses: Tensor = Closed.apply(compute, repeat, *[registers[number] for number in program.taught])  # type: ignore[no-untyped-call]
-        return losses, found[0], found[1], found[2:5], dict(zip(state, found[5:]))
-
-    def _record(
-        self, program: DualProgram, key: Any, given: list[Tensor], names: Sequence[str], evident: bool
-    ) -> Straight | None:
+        Args:
+            key: what decides which operations it makes.
+            held: the first of its tensors, which may change before a backward pass.
+            given: the others.
+            walk: that is recorded.
+            fixed: tensors that never change.
+        """
         if key not in self.known:
-            if len(self.known) < MOST and sum(tensor.numel() for tensor in given) <= LARGEST:
+            if len(self.known) < MOST and 0 < sum(tensor.numel() for tensor in (*held, *given)) <= LARGEST:
                 self.known[key] = None
             return None
+        forms: list[Seen] = []
 
-        def walk(rows: Tensor, *rest: Tensor) -> tuple[Sequence[Tensor], Slopes]:
-            return _walk(program, rows, dict(zip(names, rest)), dict(zip(self.leaves, rest[len(names) :])), evident)
+        def record(*tensors: Tensor) -> tuple[Sequence[Tensor | None], Later]:
+            seen, later = walk(*tensors)
+            forms.append(seen)
+            return seen.flat(), later
 
-        try:
-            self.known[key] = Straight(walk, [tensor.detach() for tensor in given], program.plan.fixed())
-        except Unrecordable:
-            program.recorded = None
+        self.known[key] = False  # what is wrong with a call, the walk tells
+        with contextlib.suppress(Unrecordable, DualogicError), torch.device("cpu"):
+            line = Straight(record, [*held, *given], fixed)
+            if all(place >= len(held) for place in line.late):
+                self.known[key] = (line, forms[0])
         return self.known[key]
 
 
-def _walk(program: DualProgram, rows: Tensor, state: State, atoms: Any, evident: bool) -> tuple[Sequence[Tensor], Slopes]:
-    """What is recorded; see :mod:`dualogic.loss.step`, of which this is the shortest way through."""
-    values = program.settle(state, atoms, evident)
+def walk_step(
+    program: DualProgram,
+    names: Sequence[str],
+    state: State,
+    rows: Tensor,
+    evident: bool,
+    factors: Tensor | None,
+    tensors: Sequence[Tensor],
+    join: Callable[[Tensor], Tensor],
+) -> tuple[Seen, Later]:
+    """A training step of weighted rules; see :mod:`dualogic.loss.step`, of which this is the shortest way through."""
+    bound = program.plan.bind(dict(zip(names, tensors)), False)
+    registers = program.evaluate(bound)
+    values = program.settle(state, [register.detach() for register in registers], evident)
     with torch.no_grad():
         costs, moves, noted = program.moves(rows, state, values)
         new = program.apply_moves(rows, moves.sum(0, keepdim=True) / moves.shape[0] if program.shared else moves, values)
@@ -91,5 +145,77 @@ def _walk(program: DualProgram, rows: Tensor, state: State, atoms: Any, evident:
         after = program.advance(state, seen, None, noted)
         shares = [share for share in values.shares.values() if isinstance(share, Tensor)]
         before = costs.sum()
-        sums = before, before if seen is costs else seen.sum(), moves.amax()
-        return [losses, seen, new, *sums, *after.values(), delta, *shares], slopes
+        sums = [before, before if seen is costs else seen.sum()]
+        scale = scale_of(program, state, seen, factors)
+        watched = watch(program.plan.symbols, bound.tensors)
+    leaf = losses.detach().requires_grad_()
+    loss = join(leaf if scale is None else leaf * scale)
+    atoms = [(place, registers[number]) for place, number in enumerate(program.taught) if registers[number].requires_grad]
+
+    def later(one_more: Tensor) -> Sequence[Tensor | None]:
+        (gradient,) = torch.autograd.grad(loss, leaf, one_more)
+        with torch.no_grad():
+            found = slopes(gradient)
+        pairs = [(atom, found[place]) for place, atom in atoms if found[place] is not None]
+        return _reach(tensors, [atom for atom, _ in pairs], [slope for _, slope in pairs])
+
+    return Seen(loss.detach(), losses, seen, sums, *watched, scale, [*after.values()], new, moves.amax(), [delta, *shares]), later
+
+
+def walk_plain(
+    program: Program,
+    names: Sequence[str],
+    state: State,
+    optimal: bool,
+    learning: bool,
+    factors: Tensor | None,
+    tensors: Sequence[Tensor],
+    join: Callable[[Tensor], Tensor],
+) -> tuple[Seen, Later]:
+    """A call that moves no rows."""
+    bound = program.plan.bind(dict(zip(names, tensors)), False)
+    copies = {name: value.clone() if name == "delta" else value for name, value in state.items()}
+    losses, costs = plain_losses(program, copies, program.evaluate(bound), optimal, learning)
+    with torch.no_grad():
+        seen = costs.detach()
+        scale = scale_of(program, state, seen, factors)
+        after = [*program.advance(state, seen, None).values()] if learning else []
+        sums, watched = [seen.sum()], watch(program.plan.symbols, bound.tensors)
+    loss = join(losses if scale is None else losses * scale)
+
+    def later(one_more: Tensor) -> Sequence[Tensor | None]:
+        return _reach(tensors, [loss], [one_more])
+
+    return Seen(loss.detach(), losses.detach(), seen, sums, *watched, scale, after, None, None, [*copies.values()]), later
+
+
+def plain_losses(program: Program, state: State, values: Any, optimal: bool, learning: bool) -> tuple[Tensor, Tensor]:
+    """Losses and costs of a call that moves no rows."""
+    rows = None if optimal else state["delta"].new_empty(1, 0)
+    return program.losses(rows, state, program.settle(state, values) if learning and not optimal else values)
+
+
+def losses_again(program: DualProgram, seen: Seen, values: Any) -> Tensor:
+    """The losses of a step, to be differentiated twice."""
+    delta, *tensors = seen.kept
+    shares: dict[int, Any] = {level.number: 1.0 if level.share is None else level.share for level in program.leaning}
+    shares.update(zip([level.number for level in program.leaning if level.share is None], tensors))
+    mixture = Mixture(program.rule, seen.rows, nearest=program.nearest, shares=shares)
+    return truncated_normal_loss(program.plan.fold(values, mixture), delta)
+
+
+def scale_of(program: Program, state: State, costs: Tensor, factors: Tensor | None) -> Tensor | None:
+    """What the losses of samples and rules are multiplied by, as a tensor of its own."""
+    emphasis = program.emphasis(state, costs)
+    if factors is None:
+        return emphasis
+    return factors.to(costs.dtype, copy=True) if emphasis is None else factors.to(costs.dtype) * emphasis
+
+
+def _reach(tensors: Sequence[Tensor], results: Sequence[Tensor], slopes: Sequence[Any]) -> list[Tensor | None]:
+    needy = [tensor for tensor in tensors if tensor.requires_grad]
+    moving = [(result, slope) for result, slope in zip(results, slopes) if result.requires_grad]
+    if not moving or not needy:
+        return [None] * len(tensors)
+    found = iter(torch.autograd.grad([each for each, _ in moving], needy, [each for _, each in moving], allow_unused=True))
+    return [next(found) if tensor.requires_grad else None for tensor in tensors]

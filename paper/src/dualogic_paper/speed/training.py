@@ -89,7 +89,9 @@ def many_rules(device: str) -> dict[str, Any]:
         losses["hand"].backward()
 
     found = take_turns({"dualogic": ours, "by hand": by_hand}, REPEATS)
-    torch.testing.assert_close(losses["ours"], losses["hand"], rtol=1e-3, atol=1e-4)
+    # By hand, rules are plainly averaged: samples that violate few of them are not raised.
+    plain = torch.stack([rule["loss"] for rule in logic.statistics().values()]).mean()
+    torch.testing.assert_close(plain, losses["hand"].detach(), rtol=1e-3, atol=1e-4)
     return {"train_shop": compare("train_shop", found, ["by hand"])}
 
 
