@@ -93,6 +93,19 @@ def test_nothing_is_given_up_at_rest_or_as_evidence(seed, given_up, asked):
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=10, deadline=None)
+def test_a_comparison_as_the_consequent_leaves_the_plain_gradient(seed):
+    f, _ = symbols()
+    first, second = draw(seed)
+    x, p = dl.var("x"), dl.boolean("p")
+    said = dl.LogicLoss((f == 1) >> (x <= 0), method=METHOD).double()
+    plain = dl.LogicLoss(p >> (x <= 0), method=METHOD).double()
+    (found,) = torch.autograd.grad(said(f=first, x=second[:, 0]), first)
+    (expected,) = torch.autograd.grad(plain(p=first.softmax(-1)[:, 1], x=second[:, 0]), first)
+    torch.testing.assert_close(found, expected)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=10, deadline=None)
 def test_rules_about_several_classes_together(seed):
     """Rules that are compiled together, each with a class of its own, are as each alone."""
     f, g = symbols()

@@ -19,6 +19,7 @@ from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, PremiseBr
 from dualogic.formula.atom import STRICT, ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Junction, Premise, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
+from dualogic.formula.node import walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import WHOLE, Item, Ragged, max_shape, max_size
 from dualogic.formula.symbol import ClassIndex
@@ -91,7 +92,7 @@ class Builder(TermBuilder):
         outside = self._ceding
         groups: dict[tuple[int, bool], list[int]] = {}
         for position, operand in enumerate(_operands(first)):
-            ceding = not position and first.share != 1.0 if isinstance(first, Resting) else outside
+            ceding = not position and _gives_way(first) if isinstance(first, Resting) else outside
             groups.setdefault((self.signatures[operand], ceding), []).append(position)
         places = [place for group in groups.values() for place in group]
         order = [0] * len(places)
@@ -284,6 +285,11 @@ class Builder(TermBuilder):
         logarithms = tuple(self.mode == "log" and leaf.symbol.input == "logits" for leaf in first.leaves)
         instruction = ops.RelationValue(self.mode, operands, program_of(first, negated), logarithms, held)
         return Value(self._emit(instruction), shared, rank)
+
+
+def _gives_way(node: Resting) -> bool:
+    """Whether an antecedent may be taught, and by a consequent that is believed; numbers have no belief of their own."""
+    return node.share != 1.0 and not any(isinstance(part, Comparison) for part in walk(node.consequent))
 
 
 def _operands(node: Any) -> tuple[Formula, ...]:
