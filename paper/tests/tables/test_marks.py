@@ -16,6 +16,8 @@ NAMES = {
     "pd2": "PD2",
     "dl2": "DL2",
     "dual": "Ours (dual)",
+    "dual-exchanged-True": "Ours (dual[exchanged=True])",
+    "none-exchanged-True": "Baseline (none[exchanged=True])",
     "dual-not-told-which-class-has-no-labels": "dual (not told which class has no labels)",
     "dual-former-default": "dual (former default)",
     "dual-former-default-evidence-False": "dual[evidence=False] (former default)",
