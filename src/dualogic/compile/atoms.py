@@ -17,8 +17,6 @@ from dualogic.compile.instructions import Context, Instruction, Operand, Registe
 from dualogic.compile.number import NEVER, RelationProgram, holds
 from dualogic.formula.relation import ClassRelation
 
-LARGEST = 80.0
-"""The exponential of any larger cost may not be finite."""
 HARDER = 8.0
 """How much harder than by its gradient a class is pulled, at most, that takes the place of another."""
 SUREST = 1e-4
@@ -190,55 +188,55 @@ class Ceding(Instruction):
     Args:
         cost: the cost ``-log a``, without a gradient.
         operand: all classes' probabilities (or logarithms) along the last dimension, with its expanding index.
-        members: a constant, 1 for the classes of the atom and 0 for the others, of which there are two at least.
+        outside: a constant, minus infinity for the classes of the atom and 0 for the others, of which there are two at least.
         logarithm: the operand holds logarithms.
     """
 
     cost: Operand
     operand: Operand
-    members: int
+    outside: int
     logarithm: bool
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         cost, value = fetch(registers, self.cost), fetch(registers, self.operand)
         if not value.requires_grad and not numerics.is_transformed():
             return cost
-        members = context.constants[self.members]
-        if members.dim() > 1:  # classes of their own for each lane
-            value = value.expand(torch.broadcast_shapes(value.shape, members.shape))
+        outside = context.constants[self.outside]
+        if outside.dim() > 1:  # classes of their own for each lane
+            value = value.expand(torch.broadcast_shapes(value.shape, outside.shape))
         if not numerics.is_transformed():
-            result: Tensor = _Ceded.apply(cost, value, members, self.logarithm)  # type: ignore[no-untyped-call]
+            result: Tensor = _Ceded.apply(cost, value, outside, self.logarithm)  # type: ignore[no-untyped-call]
             return result
-        place, slope = _cede(cost, value.detach(), members, self.logarithm)
-        likeliest = value.gather(-1, place).squeeze(-1)
-        return cost + slope * (likeliest - likeliest.detach())
+        place, slope = _cede(cost, value.detach(), outside, self.logarithm)
+        likeliest = value.gather(-1, place)
+        return cost + (slope * (likeliest - likeliest.detach())).squeeze(-1)
 
 
-def _cede(cost: Tensor, value: Tensor, members: Tensor, logarithm: bool) -> tuple[Tensor, Tensor]:
-    """The place of the likeliest class outside of a set, and the slope of the set's cost by that class's value."""
-    most, place = value.masked_fill(members > 0, -torch.inf).max(-1, keepdim=True)
-    likeliest = most.squeeze(-1).exp() if logarithm else most.squeeze(-1)
-    own = -torch.expm1(-cost) / (1.0 - likeliest).clamp_min(SUREST)
-    slope = torch.minimum(HARDER * own, torch.maximum(likeliest * torch.exp(cost.clamp_max(LARGEST)), own))
-    return place, slope if logarithm else slope / likeliest.clamp_min(SUREST)
+def _cede(cost: Tensor, value: Tensor, outside: Tensor, logarithm: bool) -> tuple[Tensor, Tensor]:
+    """The place of the likeliest class outside of a set, and the slope of the set's cost by its value; ``(..., 1)`` each."""
+    most, place = (value + outside).max(-1, keepdim=True)
+    likeliest = most if logarithm else most.clamp_min(SUREST).log()
+    cost = cost.unsqueeze(-1)
+    own = torch.expm1(-cost) / torch.expm1(likeliest).clamp_max(-SUREST)
+    slope = torch.clamp((likeliest + cost).exp(), own, HARDER * own)
+    return place, slope if logarithm else slope / most.clamp_min(SUREST)
 
 
 class _Ceded(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, cost: Tensor, value: Tensor, members: Tensor, logarithm: bool) -> Tensor:
+    def forward(ctx: Any, cost: Tensor, value: Tensor, outside: Tensor, logarithm: bool) -> Tensor:
         ctx.logarithm = logarithm
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(cost, value, members)
+        ctx.save_for_backward(cost, value, outside)
         return cost.view_as(cost)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[None, Tensor | None, None, None]:
         if gradients[0] is None:  # all of the antecedent is evidence
             return None, None, None, None
-        cost, value, members = ctx.saved_tensors
-        place, slope = _cede(cost, value.detach(), members, ctx.logarithm)
-        gradient = (gradients[0] * slope).to(value.dtype).unsqueeze(-1)
-        return None, torch.zeros_like(value).scatter(-1, place, gradient), None, None
+        cost, value, outside = ctx.saved_tensors
+        place, slope = _cede(cost, value.detach(), outside, ctx.logarithm)
+        return None, torch.zeros_like(value).scatter(-1, place, gradients[0].unsqueeze(-1) * slope), None, None
 
 
 @dataclasses.dataclass(frozen=True)

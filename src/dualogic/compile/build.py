@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -254,11 +255,13 @@ class Builder(TermBuilder):
         found = Value(self._emit(instruction), result_lanes, rank)
         return self._cede(found, atoms, negated, lanes, logarithm) if cedes else found
 
-    def _members(self, atoms: list[ClassIn], negated: bool, lanes: tuple[int, ...]) -> tuple[Operand, int, tuple[int, ...], int]:
-        """All classes' values, a constant that says which of them make the atom true, and the lanes and rank of the atom."""
+    def _members(
+        self, atoms: list[ClassIn], negated: bool, lanes: tuple[int, ...], values: tuple[float, float] = (1.0, 0.0)
+    ) -> tuple[Operand, int, tuple[int, ...], int]:
+        """All classes' values; a constant with one number for classes that make the atom true, one for others; lanes; rank."""
         value = self.term([atom.operand for atom in atoms], lanes)
-        size = atoms[0].operand.symbol.size
-        chosen = [[float((label in atom.classes) != negated) for label in range(size)] for atom in atoms]
+        inside, outside, size = *values, atoms[0].operand.symbol.size
+        chosen = [[inside if (label in atom.classes) != negated else outside for label in range(size)] for atom in atoms]
         rank = value.rank - 1
         if all(row == chosen[0] for row in chosen):
             return (value.register, None), self._constant(torch.tensor(chosen[0], dtype=torch.float64)), value.lanes, rank
@@ -267,9 +270,9 @@ class Builder(TermBuilder):
         return self._expand(value, lanes, value.rank), members, lanes, rank
 
     def _cede(self, found: Value, atoms: list[ClassIn], negated: bool, lanes: tuple[int, ...], logarithm: bool) -> Value:
-        operand, members, result_lanes, rank = self._members(atoms, negated, lanes)
+        operand, outside, result_lanes, rank = self._members(atoms, negated, lanes, (-math.inf, 0.0))
         cost = self._expand(found, result_lanes, rank) if result_lanes != found.lanes else (found.register, None)
-        return Value(self._emit(ops.Ceding(cost, operand, members, logarithm)), result_lanes, rank)
+        return Value(self._emit(ops.Ceding(cost, operand, outside, logarithm)), result_lanes, rank)
 
     def _relation(self, nodes: list[Any], lanes: tuple[int, ...], held: bool) -> Value:
         negated = isinstance(nodes[0], Complement)
