@@ -223,6 +223,8 @@ def _cede(cost: Tensor, value: Tensor, outside: Tensor, logarithm: bool) -> tupl
 
 
 class _Ceded(torch.autograd.Function):
+    """The cost as it is, with the gradient of :class:`Ceding`; what that needs is computed where a gradient arrives."""
+
     @staticmethod
     def forward(ctx: Any, cost: Tensor, value: Tensor, outside: Tensor, logarithm: bool) -> Tensor:
         ctx.logarithm = logarithm
@@ -232,7 +234,7 @@ class _Ceded(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[None, Tensor | None, None, None]:
-        if gradients[0] is None:  # all of the antecedent is evidence
+        if gradients[0] is None:
             return None, None, None, None
         cost, value, outside = ctx.saved_tensors
         place, slope = _cede(cost, value.detach(), outside, ctx.logarithm)

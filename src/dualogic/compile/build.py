@@ -248,10 +248,10 @@ class Builder(TermBuilder):
         if not negated and len(atoms[0].classes) == 1 and self.mode != "truth":
             value = self._access([_at_class(atom) for atom in atoms], lanes, probabilities=False)
             instruction: Instruction = ops.ClassValue(self.mode, value.register, logarithm, held or cedes)
-            found = Value(self._emit(instruction), value.lanes, value.rank)
-            return self._cede(found, atoms, negated, lanes, logarithm) if cedes else found
-        operand, members, result_lanes, rank = self._members(atoms, negated, lanes)
-        instruction = ops.ClassSetValue(self.mode, operand, members, negated, logarithm, held or cedes)
+            result_lanes, rank = value.lanes, value.rank
+        else:
+            operand, members, result_lanes, rank = self._members(atoms, negated, lanes)
+            instruction = ops.ClassSetValue(self.mode, operand, members, negated, logarithm, held or cedes)
         found = Value(self._emit(instruction), result_lanes, rank)
         return self._cede(found, atoms, negated, lanes, logarithm) if cedes else found
 
@@ -265,8 +265,7 @@ class Builder(TermBuilder):
         rank = value.rank - 1
         if all(row == chosen[0] for row in chosen):
             return (value.register, None), self._constant(torch.tensor(chosen[0], dtype=torch.float64)), value.lanes, rank
-        shape = (1, *lanes, *(1,) * rank, size)
-        members = self._constant(torch.tensor(chosen, dtype=torch.float64).reshape(shape))
+        members = self._constant(torch.tensor(chosen, dtype=torch.float64).reshape(1, *lanes, *(1,) * rank, size))
         return self._expand(value, lanes, value.rank), members, lanes, rank
 
     def _cede(self, found: Value, atoms: list[ClassIn], negated: bool, lanes: tuple[int, ...], logarithm: bool) -> Value:
