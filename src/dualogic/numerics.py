@@ -193,9 +193,9 @@ def product(values: Tensor) -> Tensor:
     count = values.shape[1]
     if not count:
         return values.prod(1)
-    while count > 1:
+    while count > 2:
         half = count // 2
         paired = values.narrow(1, 0, half) * values.narrow(1, half, half)
         values = paired if count == 2 * half else torch.cat([paired, values.narrow(1, count - 1, 1)], dim=1)
         count = values.shape[1]
-    return values.squeeze(1)
+    return torch.mul(*values.unbind(1)) if count == 2 else values.squeeze(1)

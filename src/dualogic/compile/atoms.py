@@ -136,7 +136,7 @@ class ClassValue(Instruction):
     def run(self, registers: Registers, context: Context) -> Tensor:
         value = registers[self.operand].detach() if self.held else registers[self.operand]
         if self.mode == "log":
-            return torch.relu(-value) if self.logarithm else numerics.negative_log(value)
+            return value.abs() if self.logarithm else numerics.negative_log(value)
         return 1 - value if self.mode == "probability" else value
 
 

@@ -101,19 +101,22 @@ class Beliefs(NamedTuple):
 
     Attributes:
         doubts: ``p - 1``.
-        denied: ``log(1 - p)``, finite; only where costs are ``-log p``.
+        against: ``1 - p``, above 0; only where costs are ``-log p``.
+        denied: its logarithm, likewise.
     """
 
     doubts: Tensor
+    against: Tensor | None
     denied: Tensor | None
 
     @classmethod
     def of(cls, values: Tensor, logarithmic: bool) -> Beliefs:
         """From costs; no gradient is meant to flow."""
         if not logarithmic:
-            return cls(-values, None)
+            return cls(-values, None, None)
         doubts = torch.expm1(-values)
-        return cls(doubts, torch.log((-doubts).clamp_min(torch.finfo(values.dtype).tiny)))
+        against = (-doubts).clamp_min(torch.finfo(values.dtype).tiny)
+        return cls(doubts, against, torch.log(against))
 
     def odds(self, values: Tensor) -> Tensor:
         """Their :func:`log_odds`."""
@@ -164,8 +167,8 @@ def rest(
     antecedent, consequent = values.unbind(1)
     gap = consequent - antecedent
     # An operand that cannot hold costs infinity; a comparison of what is not a number is false.
-    resting = ((gap > 0) & (antecedent < IMPOSSIBLE)).logical_not_()
-    if beliefs.denied is None:
+    resting = (antecedent < consequent.clamp_max(IMPOSSIBLE)).logical_not_()
+    if beliefs.against is None or beliefs.denied is None:
         cost = gap.masked_fill(resting, 0.0)
         up, down = torch.ones_like(gap), torch.full_like(gap, -1.0)
     else:
@@ -175,11 +178,11 @@ def rest(
         cost = torch.addcmul(believed * gap, first, difference, value=-1.0).clamp_min_(0.0).masked_fill_(resting, 0.0)
         if not sloped:
             return cost, None
-        up = (second - first).div_(second.clamp_max(-torch.finfo(second.dtype).tiny))
+        up = (first - second).div_(beliefs.against[:, 1])
         down = up if held else (difference - gap).mul_(believed)
     if weight is not None:
         up = up * weight
-        down = torch.zeros_like(up) if held else down * (weight - 1.0) * (share - 1.0)
+        down = torch.zeros_like(up) if held else down * (1.0 - weight) * (1.0 - share)
     return cost, torch.stack([down, up], 1).masked_fill_(resting.unsqueeze(1), 0.0)
 
 

@@ -27,6 +27,10 @@ UNREPEATABLE = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape,
 """What depends on values, or on chance."""
 
 
+SPARE = 2
+"""So many runs' memory is kept for later ones."""
+
+
 class Unrecordable(Exception):  # noqa: N818
     """A walk that reads a tensor's values, or changes what it was not given."""
 
@@ -75,14 +79,22 @@ class Straight:
         exec(compile(self.source, "<recorded>", "exec"), writer.held)  # noqa: S102
         lock = threading.Lock()  # the buffers are of one run at a time
         first, second = writer.held["first"], writer.held["second"]
+        sizes, views = writer.rented, [*writer.views]
+        free: list[list[Tensor]] = []
 
-        def run_first(given: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-            with lock:
-                return first(given)  # type: ignore[no-any-return]
+        def rent() -> list[Tensor]:
+            flats = {storage: torch.empty(sizes[storage], dtype=dtype) for storage, _, _, _, dtype in views}
+            return [flats[storage].as_strided(shape, stride, offset) for storage, offset, shape, stride, _ in views]
 
-        def run_second(kept: tuple[Tensor, ...], one_more: Tensor) -> tuple[Tensor | None, ...]:
+        def run_first(given: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], tuple[Any, _Room]]:
             with lock:
-                return second(kept, one_more)  # type: ignore[no-any-return]
+                room = _Room(free.pop() if free else rent(), free)
+                found, kept = first(given, room.views)
+                return found, (kept, room)
+
+        def run_second(kept: tuple[Any, _Room], one_more: Tensor) -> tuple[Tensor | None, ...]:
+            with lock:
+                return second(kept[0], one_more, kept[1].views)  # type: ignore[no-any-return]
 
         self.first, self.second = run_first, run_second
 
@@ -92,6 +104,17 @@ def _copy(tensor: Tensor) -> Tensor:
     span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride())) if tensor.numel() else 0
     flat = tensor.detach().as_strided((span,), (1,), tensor.storage_offset()).clone()
     return flat.as_strided(tensor.shape, tensor.stride())
+
+
+class _Room:
+    """Memory that a run keeps for its backward pass; it is free for another once nobody can ask for that any more."""
+
+    def __init__(self, views: list[Tensor], free: list[list[Tensor]]) -> None:
+        self.views, self.free = views, free
+
+    def __del__(self) -> None:
+        if len(self.free) < SPARE:
+            self.free.append(self.views)
 
 
 class _Reader(TorchFunctionMode):

@@ -14,6 +14,8 @@ from dualogic.compile.straight_ways import Call, Way, Ways, expand, storage_of, 
 LIKE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 """They read nothing of the tensor that they are given but its shape."""
 COPIES = {"clone", "_to_copy"}
+PARTS = {"select_backward": torch.ops.aten.select.int, "slice_backward": torch.ops.aten.slice.Tensor}
+"""They put a tensor into one of zeros; with what finds it there."""
 MANY = 2
 """A tensor of which there are more views than this is worth a copy in a buffer."""
 MOST_KEPT = 2**23
@@ -33,6 +35,8 @@ class Writer:
 
     Attributes:
         held: what the functions name, to be their globals.
+        rented: storages that a run keeps for the second function and nobody else sees, with their sizes.
+        views: of these, which both functions are given.
         late: the places in ``inputs`` of what the second still reads.
     """
 
@@ -67,25 +71,30 @@ class Writer:
             for each in call.read():
                 views.setdefault(self._own(each), set()).add(self._key(each))
         self.busy = {storage for storage, keys in views.items() if len(keys) > MANY} - self.constants
+        inside = set(self.kept) - self._owners([*found, *slopes])
+        made = {self._own(call.results[0]): _room_of(call.results[0]) for call, way in self.parts[0] if way.into}
+        self.rented = {storage: size for storage, size in made.items() if storage in inside}
 
     def write(self) -> str:
         """The functions ``first`` and ``second``."""
         for most in (MOST_KEPT, 0):
-            self.room, self.names, self.count = most, {}, 0
+            self.rented = self.rented if most else {}
+            self.left, self.names, self.count = most - 4 * sum(self.rented.values()), {}, 0
             self.held, self.holders = {"as_strided": torch.as_strided}, {}
+            self.views: dict[Any, str] = {}
             names = [self._begin(tensor, f"x{place}") for place, tensor in enumerate(self.inputs)]
-            lines = ["def first(given):", f"({_join(names[:-1])}) = given", *self._lines(self.parts[0], self.inputs[:-1])]
-            results = [self._write(tensor, lines) for tensor in self.found]
-            lines.append(f"return ({_join(results)}), ({_join(self._kept())})")
-            bases = {key: name for key, name in self.names.items() if name in self._kept() or name == names[-1]}
-            lines += [f"def second(kept, {names[-1]}):", f"({_join(self._kept())}) = kept" if self.kept else "pass"]
-            self.names = bases
-            lines += self._lines(self.parts[1], [])
+            early = [f"({_join(names[:-1])}) = given", *self._lines(self.parts[0], self.inputs[:-1])]
+            results = [self._write(tensor, early) for tensor in self.found]
+            early.append(f"return ({_join(results)}), ({_join(self._kept())})")
+            self.names = {key: name for key, name in self.names.items() if name in self._kept() or name == names[-1]}
+            lines = [f"({_join(self._kept())}) = kept", *self._lines(self.parts[1], [])]
             for made in [each for call, _ in self.parts[1] for each in call.results]:
                 self._divide(made, lines)
             slopes = [self._write(slope, lines) for slope in self.slopes]
             lines.append(f"return ({_join(slopes)})")
-            if self.room >= 0:
+            unpack = f"({_join(list(self.views.values()))}) = room"
+            lines = ["def first(given, room):", unpack, *early, f"def second(kept, {names[-1]}, room):", unpack, *lines]
+            if self.left >= 0:
                 break
         return "\n".join(line if line.startswith("def") else f"    {line}" for line in lines)
 
@@ -107,22 +116,27 @@ class Writer:
         """Without views, which are made where they are needed, without what is always the same, and without repetitions."""
         left: list[Call] = []
         known: dict[Any, list[int]] = {}
+        versions: dict[int, int] = {}
         kept = {*map(storage_of, self.inputs)}
         for call in [sooner for each in calls for sooner in expand(each)]:
             if call.is_view:
-                left += [call] if call.written is not None else []
+                if call.written is not None:
+                    left.append(call)
+                    versions[call.written] = len(left)
                 continue
             made, read = list(map(storage_of, call.results)), self._owners(list(call.read()))
-            if self.changed.isdisjoint(made) and self.changed.isdisjoint(read):
-                if (call.name in LIKE or read <= self.constants) and returned.isdisjoint(made):
+            if self.changed.isdisjoint(made):
+                same = self.changed.isdisjoint(read) and returned.isdisjoint(made)
+                if same and (call.name in LIKE or read <= self.constants):
                     self.constants.update(made)
                     continue
-                if call.name in COPIES and read.isdisjoint(kept | returned) and returned.isdisjoint(made):
+                if same and call.name in COPIES and read.isdisjoint(kept | returned):
                     alike = self._key(call.results[0])[1:] == self._key(call.arguments[0])[1:]
                     self.same.update((each, min(read)) for each in made if alike)  # what nobody changes needs no copy
                     if alike:
                         continue
                 key = (call.function, self._key(call.arguments), self._key(tuple(sorted(call.options.items()))))
+                key += tuple(versions.get(storage, 0) for storage in sorted(read))
                 if key in known:
                     self.same.update(zip(made, known[key]))
                     continue
@@ -156,7 +170,7 @@ class Writer:
         return f"v{self.count}"
 
     def _kept(self) -> list[str]:
-        return [self.names[storage] for storage in self.kept]
+        return [self.names[storage] for storage in self.kept if storage not in self.rented]
 
     def _lines(self, calls: list[tuple[Call, Way]], inputs: Sequence[Tensor]) -> list[str]:
         lines: list[str] = []
@@ -170,6 +184,7 @@ class Writer:
                 ending.setdefault(place, []).append(storage)
         self.buffers: dict[int, Tensor] = {}
         free: dict[Any, list[Tensor]] = {}
+        zeroed: set[int] = set()
         for tensor in inputs:
             if self._own(tensor) in self.busy and self._take(tensor, free):
                 lines.append(f"{self._hold('copy', Tensor.copy_)}({self._refer(tensor, lines)}, {self.names[self._key(tensor)]})")
@@ -179,6 +194,13 @@ class Writer:
             function = self._hold(id(way.function), way.function)
             if call.written is not None:
                 lines.append(f"{function}({', '.join(given)})")
+            elif self._own(call.results[0]) in self.rented:
+                lines.append(f"{function}({', '.join(given)}, out={self._refer(call.results[0], lines)})")
+            elif call.name in PARTS and self._own(call.results[0]) not in self.lasting and self._take(call.results[0], {}):
+                self.buffers[self._own(call.results[0])].zero_()
+                part = PARTS[call.name](call.results[0], *call.arguments[2:])
+                lines.append(f"{self._hold('copy', Tensor.copy_)}({self._refer(part, lines)}, {given[0]})")
+                zeroed.add(self._own(call.results[0]))
             elif way.into and self._is_inside(call.results[0]) and self._take(call.results[0], free):
                 into = self._refer(call.results[0], lines)
                 lines.append(f"{function}({', '.join(given)}, out={into})")
@@ -191,7 +213,8 @@ class Writer:
             for storage in ending.get(place, ()):
                 if storage in self.buffers:
                     flat = self.buffers.pop(storage)
-                    free.setdefault((flat.dtype, flat.numel()), []).append(flat)
+                    if storage not in zeroed:
+                        free.setdefault((flat.dtype, flat.numel()), []).append(flat)
                 elif storage in self.names:
                     over = {
                         name for key, name in self.names.items() if storage in (key, key[0] if isinstance(key, tuple) else key)
@@ -206,15 +229,15 @@ class Writer:
 
     def _take(self, tensor: Tensor, free: dict[Any, list[Tensor]]) -> bool:
         """Find a buffer for a tensor."""
-        size = tensor.untyped_storage().nbytes() // tensor.element_size()
+        size = _room_of(tensor)
         known = free.get((tensor.dtype, size))
         if known:
             self.buffers[self._own(tensor)] = known.pop()
             return True
-        self.room -= tensor.untyped_storage().nbytes()
-        if self.room >= 0:
+        self.left -= tensor.untyped_storage().nbytes()
+        if self.left >= 0:
             self.buffers[self._own(tensor)] = torch.empty(size, dtype=tensor.dtype)
-        return self.room >= 0
+        return self.left >= 0
 
     def _refer(self, tensor: Tensor, lines: list[str]) -> str:
         """What a tensor is called; a view that has no name yet is made."""
@@ -222,6 +245,8 @@ class Writer:
         if storage in self.constants:
             return self._hold(key, tensor.detach())
         offset = tensor.storage_offset()
+        if storage in self.rented:
+            return self.views.setdefault(key, f"r{len(self.views)}")
         if storage in self.buffers:
             view = self.buffers[storage].as_strided(tensor.shape, tensor.stride(), offset)
             return self._hold((key, view.data_ptr()), view)
@@ -252,6 +277,10 @@ class Writer:
             return f"[{inner}]" if isinstance(value, list) else f"({inner})"
         plain = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
         return repr(value) if plain else self._hold((type(value), str(value)), value)
+
+
+def _room_of(tensor: Tensor) -> int:
+    return tensor.untyped_storage().nbytes() // tensor.element_size()
 
 
 def _join(names: Sequence[str]) -> str:

@@ -161,6 +161,8 @@ def _record(
 
 def _joiner(owner: LogicLoss) -> Callable[[Tensor], Tensor]:
     reduction = owner.reduction
+    if reduction == "mean":  # a division of one number, each way
+        return lambda losses: losses.sum() / losses.shape[0]
     return lambda losses: join_losses(losses, reduction, losses.shape[0])
 
 

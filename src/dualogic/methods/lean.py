@@ -174,11 +174,13 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int) -> Tensor:
         noted: means over the batch of :func:`note`, ``(4, implications)``.
         count: of samples in the batch.
     """
-    means = torch.lerp(known[:4], noted.to(known.dtype), RATE)
+    noted = noted.to(known.dtype)
+    means = torch.lerp(known[:4], noted, RATE)
     shares = means[1::2] / means[::2].clamp_min(torch.finfo(means.dtype).tiny)  # without the antecedent, and with it
-    seen = known[5] + count * noted[::2].sum(0)
-    found = shares[0] / (shares.sum(0).clamp_min_(LEAST) + PRIOR / seen)
-    return torch.cat([means, torch.stack([torch.maximum(known[4], found), seen])])
+    told = noted[::2].sum(0)
+    seen = known[5] + count * told if isinstance(count, Tensor) else torch.add(known[5], told, alpha=count)
+    found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
+    return torch.cat([means, torch.maximum(known[4:5], found), seen.unsqueeze(0)])
 
 
 def share_of(known: Tensor) -> Tensor:

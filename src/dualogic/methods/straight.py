@@ -144,8 +144,8 @@ def walk_step(
         losses, seen, slopes = lose(program.plan, mixture, delta, values, program.taught)
         after = program.advance(state, seen, None, noted)
         shares = [share for share in values.shares.values() if isinstance(share, Tensor)]
-        before = costs.sum()
-        sums = [before, before if seen is costs else seen.sum()]
+        # Of one rule ``delta`` needs the same sum.
+        sums = [each.sum(0) if each.shape[1] == 1 else each.sum() for each in ([costs] if seen is costs else [costs, seen])]
         scale = scale_of(program, state, seen, factors)
         watched = watch(program.plan.symbols, bound.tensors)
     leaf = losses.detach().requires_grad_()
