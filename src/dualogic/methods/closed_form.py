@@ -15,7 +15,7 @@ from dualogic.losses.truncated_normal import loss_and_slope, truncated_normal_lo
 from dualogic.methods.lean import Leaning
 from dualogic.methods.mixture import Mixture
 
-Slopes = Callable[[Tensor], "Sequence[Tensor | None]"]
+Slopes = Callable[..., "Sequence[Tensor | None]"]
 
 
 def has_closed_form(plan: Plan) -> bool:
@@ -61,17 +61,19 @@ def closed_losses(
 
 
 def lose(plan: Plan, mixture: Mixture, delta: Tensor, values: Any, taught: tuple[int, ...]) -> tuple[Tensor, Tensor, Slopes]:
-    """Losses, costs, and what brings the gradient of the losses to the atoms; for the arguments see :func:`closed_losses`."""
+    """Losses, costs, and what brings the gradient of the losses to the atoms, with or without zeros to those that are evidence;
+    for the arguments see :func:`closed_losses`.
+    """
     costs = plan.fold(values, mixture)
     losses, slope = loss_and_slope(costs, delta)
 
-    def slopes(gradient: Tensor) -> list[Tensor | None]:
+    def slopes(gradient: Tensor, held: bool = True) -> list[Tensor | None]:
         found: dict[int, Tensor] = {}
         below = gradient * slope
         for branch, places in plan.roots:
             whole = len(places) == below.shape[1]
             part = below if whole else below.index_select(1, plan.positions(tuple(places), below.device))
-            _reach(branch, part, mixture, values, found)
+            _reach(branch, part, mixture, values, found, held)
         return [found.get(number) for number in taught]
 
     return losses, costs, slopes
@@ -110,7 +112,7 @@ class Closed(torch.autograd.Function):
         return (None, None, *(next(slopes) if needed else None for needed in wanted))
 
 
-def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes: dict[int, Tensor]) -> None:
+def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes: dict[int, Tensor], held: bool) -> None:
     """Bring the slope of the loss at a branch, ``(batch, *lanes, *axes)`` or broadcast from it, to the atoms below."""
     if isinstance(branch, Leaf):
         if branch.share == 1.0:
@@ -129,12 +131,14 @@ def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes:
     if isinstance(branch, QuantifierBranch):
         front = tuple(range(1, 1 + len(branch.dims)))
         below = below.unflatten(1, seen.extent) if len(front) > 1 else below
-        _reach(branch.operand, below if branch.dims == front else below.movedim(front, branch.dims), mixture, values, slopes)
+        below = below if branch.dims == front else below.movedim(front, branch.dims)
+        _reach(branch.operand, below, mixture, values, slopes, held)
         return
-    start, axes = 0, 2 + len(branch.lanes)
+    start, axes, share = 0, 2 + len(branch.lanes), mixture.shares.get(branch.level.number)
     for group, count, rank in zip(branch.groups, branch.counts, branch.ranks):
         part = below if len(branch.groups) == 1 else below.narrow(1, start, count)
         for _ in range(branch.rank - rank):
             part = part.sum(axes)
-        _reach(group, part, mixture, values, slopes)
+        if held or start or count > 1 or isinstance(share, Tensor) or share != 1.0:
+            _reach(group, part, mixture, values, slopes, held)
         start += count

@@ -94,7 +94,7 @@ class DL2Program(Program):
 
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         costs = self.plan.fold(values, add_and_multiply)
-        return self.method.weight * costs, costs
+        return costs if self.method.weight == 1.0 else self.method.weight * costs, costs
 
 
 def add_and_multiply(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:

@@ -155,9 +155,12 @@ def walk_step(
     def later(one_more: Tensor) -> Sequence[Tensor | None]:
         (gradient,) = torch.autograd.grad(loss, leaf, one_more)
         with torch.no_grad():
-            found = slopes(gradient)
-        pairs = [(atom, found[place]) for place, atom in atoms if found[place] is not None]
-        return _reach(tensors, [atom for atom, _ in pairs], [slope for _, slope in pairs])
+            ways = [slopes(gradient, held) for held in (True, False)]
+        whole, found = (_reach(tensors, [each for _, each in atoms], [way[place] for place, _ in atoms]) for way in ways)
+        # Where nothing but evidence leads to, all is 0 without a computation.
+        return [
+            torch.zeros(one.shape, dtype=one.dtype) if two is None and one is not None else two for one, two in zip(whole, found)
+        ]
 
     return Seen(loss.detach(), losses, seen, sums, *watched, scale, [*after.values()], new, moves.amax(), [delta, *shares]), later
 
@@ -174,19 +177,23 @@ def walk_plain(
 ) -> tuple[Seen, Later]:
     """A call that moves no rows."""
     bound = program.plan.bind(dict(zip(names, tensors)), False)
-    copies = {name: value.clone() if name == "delta" else value for name, value in state.items()}
-    losses, costs = plain_losses(program, copies, program.evaluate(bound), optimal, learning)
+    losses, costs = plain_losses(program, state, program.evaluate(bound), optimal, learning)
     with torch.no_grad():
         seen = costs.detach()
         scale = scale_of(program, state, seen, factors)
-        after = [*program.advance(state, seen, None).values()] if learning else []
+        after = program.advance(state, seen, None)
+        kept = [
+            value.to(seen.dtype, copy=True) if name == "delta" and after[name] is not value else value
+            for name, value in state.items()
+        ]
         sums, watched = [seen.sum()], watch(program.plan.symbols, bound.tensors)
     loss = join(losses if scale is None else losses * scale)
 
     def later(one_more: Tensor) -> Sequence[Tensor | None]:
         return _reach(tensors, [loss], [one_more])
 
-    return Seen(loss.detach(), losses.detach(), seen, sums, *watched, scale, after, None, None, [*copies.values()]), later
+    new = [*after.values()] if learning else []
+    return Seen(loss.detach(), losses.detach(), seen, sums, *watched, scale, new, None, None, kept), later
 
 
 def plain_losses(program: Program, state: State, values: Any, optimal: bool, learning: bool) -> tuple[Tensor, Tensor]:
@@ -214,8 +221,8 @@ def scale_of(program: Program, state: State, costs: Tensor, factors: Tensor | No
 
 def _reach(tensors: Sequence[Tensor], results: Sequence[Tensor], slopes: Sequence[Any]) -> list[Tensor | None]:
     needy = [tensor for tensor in tensors if tensor.requires_grad]
-    moving = [(result, slope) for result, slope in zip(results, slopes) if result.requires_grad]
+    moving = [(result, slope) for result, slope in zip(results, slopes) if result.requires_grad and slope is not None]
     if not moving or not needy:
         return [None] * len(tensors)
-    found = iter(torch.autograd.grad([each for each, _ in moving], needy, [each for _, each in moving], allow_unused=True))
+    found = iter(torch.autograd.grad([each for each, _ in moving], needy, [each for _, each in moving], True, allow_unused=True))
     return [next(found) if tensor.requires_grad else None for tensor in tensors]
