@@ -8,7 +8,7 @@ to convert; what comes out the same each time is kept.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -16,19 +16,15 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dualogic.compile.straight_ways import Call, storage_of
+from dualogic.compile.straight_ways import Call, Found, Tensors, storage_of
 from dualogic.compile.straight_writer import Writer
 
-Later = Callable[[Tensor], Sequence["Tensor | None"]]
+Later = Callable[[Tensor], Found]
 FACTS = {"__get__", "__len__", "dim", "size", "stride", "numel", "is_floating_point", "is_complex", "element_size"}
 FACTS |= {"promote_types", "_set_grad_enabled"}
 """What is known of a tensor without its values, and so the same at each run."""
 UNREPEATABLE = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.nondeterministic_seeded}
 """What depends on values, or on chance."""
-
-
-SPARE = 2
-"""So many runs' memory is kept for later ones."""
 
 
 class Unrecordable(Exception):  # noqa: N818
@@ -56,9 +52,7 @@ class Straight:
         (tensor([2.7183, 2.7183]), (tensor([2.7183, 2.7183]),))
     """
 
-    def __init__(
-        self, walk: Callable[..., tuple[Sequence[Tensor | None], Later]], given: Sequence[Tensor], fixed: Iterable[Tensor]
-    ) -> None:
+    def __init__(self, walk: Callable[..., tuple[Found, Later]], given: Tensors, fixed: Iterable[Tensor]) -> None:
         tape = _Tape()
         inputs = [_copy(tensor) for tensor in given]
         tape.know(inputs)
@@ -83,10 +77,10 @@ class Straight:
         free: list[list[Tensor]] = []
 
         def rent() -> list[Tensor]:
-            flats = {storage: torch.empty(sizes[storage], dtype=dtype) for storage, _, _, _, dtype in views}
+            flats = {storage: torch.empty(sizes[storage] // dtype.itemsize, dtype=dtype) for storage, _, _, _, dtype in views}
             return [flats[storage].as_strided(shape, stride, offset) for storage, offset, shape, stride, _ in views]
 
-        def run_first(given: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], tuple[Any, _Room]]:
+        def run_first(given: Tensors) -> tuple[tuple[Tensor, ...], tuple[Any, _Room]]:
             with lock:
                 room = _Room(free.pop() if free else rent(), free)
                 found, kept = first(given, room.views)
@@ -113,7 +107,7 @@ class _Room:
         self.views, self.free = views, free
 
     def __del__(self) -> None:
-        if len(self.free) < SPARE:
+        if len(self.free) < 2:  # a loop has no more at a time
             self.free.append(self.views)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -10,6 +10,8 @@ from torch import Tensor
 
 NUMBERS = {"add", "sub", "mul", "div", "gt", "ge", "lt", "le", "masked_fill"}
 """They take a tensor of no dimensions in place of a number, and then have nothing to convert."""
+Tensors = Sequence[Tensor]
+Found = Sequence["Tensor | None"]
 aten = torch.ops.aten
 PAIRS = {"sum": aten.add.Tensor, "amin": aten.minimum.default, "amax": aten.maximum.default}
 """What takes their place where there are two numbers."""
@@ -114,21 +116,15 @@ class Ways:
         return tuple(changed)
 
 
-def expand(call: Call) -> list[Call]:
-    """The same by operations that are sooner done: sums and extremes of two, and means."""
+def shorten(call: Call) -> Call:
+    """The same by an operation that is sooner done: sums and extremes of two."""
     name, arguments = call.name, call.arguments
-    if name in PAIRS and len(arguments) > 1 and not call.options and [arguments[0].shape[dim] for dim in arguments[1]] == [2]:
-        (dim,), keep = arguments[1], arguments[2:] == (True,)
-        sides = [arguments[0].narrow(dim, side, 1) if keep else arguments[0].select(dim, side) for side in (0, 1)]
-        calls = [Call(PAIRS[name], tuple(sides), {}, call.results, None)]
-    elif name == "mean" and not call.options and call.results[0].numel():
-        add = aten.sum.default if len(arguments) == 1 else aten.sum.dim_IntList
-        total, count = add(*arguments), arguments[0].numel() / call.results[0].numel()
-        calls = [Call(add, arguments, {}, [total], None), Call(aten.div.Tensor, (total, count), {}, call.results, None)]
-    else:
-        return [call]
-    found = calls[-1].function(*calls[-1].arguments)
-    return calls if _is_same(call.function(*arguments), found) else [call]
+    if name not in PAIRS or len(arguments) < 2 or call.options or [arguments[0].shape[dim] for dim in arguments[1]] != [2]:
+        return call
+    (dim,), keep = arguments[1], arguments[2:] == (True,)
+    sides = [arguments[0].narrow(dim, side, 1) if keep else arguments[0].select(dim, side) for side in (0, 1)]
+    sooner = Call(PAIRS[name], tuple(sides), {}, call.results, None)
+    return sooner if _is_same(call.function(*arguments), sooner.function(*sides)) else call
 
 
 def _agrees(expected: Any, way: Way, into: Tensor | None = None) -> bool:

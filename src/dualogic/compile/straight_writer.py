@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.compile.straight_ways import Call, Way, Ways, expand, storage_of, tensors_in
+from dualogic.compile.straight_ways import Call, Found, Tensors, Way, Ways, shorten, storage_of, tensors_in
 
 LIKE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 """They read nothing of the tensor that they are given but its shape."""
@@ -35,19 +36,13 @@ class Writer:
 
     Attributes:
         held: what the functions name, to be their globals.
-        rented: storages that a run keeps for the second function and nobody else sees, with their sizes.
+        rented: storages that a run keeps for the second function and nobody else sees, with their bytes.
         views: of these, which both functions are given.
         late: the places in ``inputs`` of what the second still reads.
     """
 
     def __init__(
-        self,
-        early: list[Call],
-        late: list[Call],
-        constants: set[int],
-        inputs: Sequence[Tensor],
-        found: Sequence[Tensor | None],
-        slopes: Sequence[Tensor | None],
+        self, early: list[Call], late: list[Call], constants: set[int], inputs: Tensors, found: Found, slopes: Found
     ) -> None:
         self.held: dict[str, Any]
         self.holders: dict[Any, str]
@@ -72,14 +67,14 @@ class Writer:
                 views.setdefault(self._own(each), set()).add(self._key(each))
         self.busy = {storage for storage, keys in views.items() if len(keys) > MANY} - self.constants
         inside = set(self.kept) - self._owners([*found, *slopes])
-        made = {self._own(call.results[0]): _room_of(call.results[0]) for call, way in self.parts[0] if way.into}
+        made = {self._own(call.results[0]): call.results[0].untyped_storage().nbytes() for call, way in self.parts[0] if way.into}
         self.rented = {storage: size for storage, size in made.items() if storage in inside}
 
     def write(self) -> str:
         """The functions ``first`` and ``second``."""
         for most in (MOST_KEPT, 0):
             self.rented = self.rented if most else {}
-            self.left, self.names, self.count = most - 4 * sum(self.rented.values()), {}, 0
+            self.left, self.names, self.fresh = most - sum(self.rented.values()), {}, map("v{}".format, itertools.count(1))
             self.held, self.holders = {"as_strided": torch.as_strided}, {}
             self.views: dict[Any, str] = {}
             names = [self._begin(tensor, f"x{place}") for place, tensor in enumerate(self.inputs)]
@@ -118,7 +113,7 @@ class Writer:
         known: dict[Any, list[int]] = {}
         versions: dict[int, int] = {}
         kept = {*map(storage_of, self.inputs)}
-        for call in [sooner for each in calls for sooner in expand(each)]:
+        for call in map(shorten, calls):
             if call.is_view:
                 if call.written is not None:
                     left.append(call)
@@ -165,14 +160,10 @@ class Writer:
         self.names[self._key(tensor)] = self.names[self._own(tensor)] = name
         return name
 
-    def _new_name(self) -> str:
-        self.count += 1
-        return f"v{self.count}"
-
     def _kept(self) -> list[str]:
         return [self.names[storage] for storage in self.kept if storage not in self.rented]
 
-    def _lines(self, calls: list[tuple[Call, Way]], inputs: Sequence[Tensor]) -> list[str]:
+    def _lines(self, calls: list[tuple[Call, Way]], inputs: Tensors) -> list[str]:
         lines: list[str] = []
         last: list[str] = []
         ends: dict[int, int] = {}
@@ -192,22 +183,22 @@ class Writer:
             given = [self._write(each, lines) for each in way.arguments]
             given += [f"{key}={self._write(each, lines)}" for key, each in way.options.items()]
             function = self._hold(id(way.function), way.function)
+            result, own = call.results[0], self._own(call.results[0])
+            inside, rented = own not in self.lasting, own in self.rented
             if call.written is not None:
                 lines.append(f"{function}({', '.join(given)})")
-            elif self._own(call.results[0]) in self.rented:
-                lines.append(f"{function}({', '.join(given)}, out={self._refer(call.results[0], lines)})")
-            elif call.name in PARTS and self._own(call.results[0]) not in self.lasting and self._take(call.results[0], {}):
-                self.buffers[self._own(call.results[0])].zero_()
-                part = PARTS[call.name](call.results[0], *call.arguments[2:])
-                lines.append(f"{self._hold('copy', Tensor.copy_)}({self._refer(part, lines)}, {given[0]})")
-                zeroed.add(self._own(call.results[0]))
-            elif way.into and self._is_inside(call.results[0]) and self._take(call.results[0], free):
-                into = self._refer(call.results[0], lines)
+            elif call.name in PARTS and inside and self._take(result, {}):
+                self.buffers[own].zero_()
+                part = self._refer(PARTS[call.name](result, *call.arguments[2:]), lines)
+                lines.append(f"{self._hold('copy', Tensor.copy_)}({part}, {given[0]})")
+                zeroed.add(own)
+            elif rented or (way.into and (inside or own in self.busy) and self._take(result, free)):
+                into = self._refer(result, lines)
                 lines.append(f"{function}({', '.join(given)}, out={into})")
-                if self._own(call.results[0]) in self.lasting:
-                    last.append(f"{self._begin(call.results[0], self._new_name())} = {self._hold('clone', torch.clone)}({into})")
+                if not (inside or rented):  # worth a copy at the end
+                    last.append(f"{self._begin(result, next(self.fresh))} = {self._hold('clone', torch.clone)}({into})")
             else:
-                made = [self._begin(each, self._new_name()) for each in call.results]
+                made = [self._begin(each, next(self.fresh)) for each in call.results]
                 target = made[0] if len(made) == 1 and isinstance(call.function._schema.returns, list) else _join(made)
                 lines.append(f"{target} = {function}({', '.join(given)})")
             for storage in ending.get(place, ()):
@@ -223,13 +214,9 @@ class Writer:
         self.buffers = {}
         return lines + last
 
-    def _is_inside(self, tensor: Tensor) -> bool:
-        """Whether nobody outside needs a tensor, or it is worth a copy at the end."""
-        return self._own(tensor) not in self.lasting or self._own(tensor) in self.busy
-
     def _take(self, tensor: Tensor, free: dict[Any, list[Tensor]]) -> bool:
         """Find a buffer for a tensor."""
-        size = _room_of(tensor)
+        size = tensor.untyped_storage().nbytes() // tensor.element_size()
         known = free.get((tensor.dtype, size))
         if known:
             self.buffers[self._own(tensor)] = known.pop()
@@ -251,7 +238,7 @@ class Writer:
             view = self.buffers[storage].as_strided(tensor.shape, tensor.stride(), offset)
             return self._hold((key, view.data_ptr()), view)
         if key not in self.names:
-            base, name = self.names[storage], self._new_name()
+            base, name = self.names[storage], next(self.fresh)
             start = f"{base}.storage_offset() + {offset}" if base[0] == "x" else offset
             lines.append(f"{name} = as_strided({base}, {tuple(tensor.shape)}, {tensor.stride()}, {start})")
             self.names[key] = name
@@ -264,7 +251,7 @@ class Writer:
             parts = tensor.unbind(dim)
             if len(parts) <= 2 * len(wanted) and {*map(self._key, wanted)} <= {*map(self._key, parts)}:
                 base = self.names[self._key(tensor)]
-                names = [self.names.setdefault(self._key(part), self._new_name()) for part in parts]
+                names = [self.names.setdefault(self._key(part), next(self.fresh)) for part in parts]
                 lines.append(f"{_join(names)} = {self._hold('unbind', torch.unbind)}({base}, {dim})")
                 return
 
@@ -277,10 +264,6 @@ class Writer:
             return f"[{inner}]" if isinstance(value, list) else f"({inner})"
         plain = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
         return repr(value) if plain else self._hold((type(value), str(value)), value)
-
-
-def _room_of(tensor: Tensor) -> int:
-    return tensor.untyped_storage().nbytes() // tensor.element_size()
 
 
 def _join(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ What is unusual about a call, or wrong with it, is left to the walk: nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,9 +15,9 @@ from torch.autograd import forward_ad
 from dualogic import numerics
 from dualogic.compile.binding import is_within
 from dualogic.compile.straight import Straight
+from dualogic.compile.straight_ways import Tensors
 from dualogic.duals.table import SHORT_BATCH, DualTable, SharedRow, Update, has_duplicates
 from dualogic.errors import StateError
-from dualogic.loss.step import join_losses
 from dualogic.methods.base import State
 from dualogic.methods.lean import CLOSED
 from dualogic.methods.straight import Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from dualogic.loss.module import LogicLoss
 
 ORDINARY = (Tensor, nn.Parameter)
+JOINS = {
+    "none": lambda losses: losses.sum(1),
+    "sum": lambda losses: losses.sum(),
+    "mean": lambda losses: losses.sum() / len(losses),
+}
+"""The loss of a batch; see :func:`~dualogic.loss.step.join_losses`."""
 
 
 def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor | None:
@@ -57,7 +63,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     held = [*([table.fetch(index)] if stepping else []), *state.values(), *factors]
     found = steps.known.get(key)
     if found is None:
-        found = _record(owner, steps, key, held, given, list(tensors), stepping, learning, optimal, evident)
+        found = _record(owner, steps, key, held, given, list(tensors), stepping)
     if not found:
         return None
     line, form, limits = found
@@ -117,39 +123,25 @@ def _is_all_evidence(steps: Steps, state: State) -> bool:
 def _is_fine(seen: Seen, limit: float, most: float) -> bool:
     """Whether no value is suspicious: if one is, the walk tells what is wrong."""
     # Costs are not negative: if their sum is small enough, so are they.
-    for total in seen.sums:
-        if not total.item() < limit:
-            return False
-    if seen.move is not None and not seen.move.item() < most:
-        return False
-    return is_within([each.item() for each in seen.watched], [each.item() for each in seen.extremes])
+    fine = all(total.item() < limit for total in seen.sums) and (seen.move is None or seen.move.item() < most)
+    return fine and is_within([each.item() for each in seen.watched], [each.item() for each in seen.extremes])
 
 
-def _record(
-    owner: LogicLoss,
-    steps: Steps,
-    key: Any,
-    held: Sequence[Tensor],
-    given: Sequence[Tensor],
-    names: list[str],
-    stepping: bool,
-    learning: bool,
-    optimal: bool,
-    evident: bool,
-) -> Any:
+def _record(owner: LogicLoss, steps: Steps, key: Any, held: Tensors, given: Tensors, names: list[str], stepping: bool) -> Any:
     program, states, weighted = owner._program, tuple(owner._state), owner._weighted
+    learning, _, optimal, evident, *_ = key
     needy = [each.requires_grad and torch.is_grad_enabled() for each in given]
-    join = _joiner(owner)
+    join = JOINS[owner.reduction]
 
     def walk(*all_of_it: Tensor) -> tuple[Seen, Any]:
         rest = list(all_of_it)
         rows = rest.pop(0) if stepping else None
         state = {name: rest.pop(0) for name in states}
         factors = rest.pop(0) if weighted else None
-        leaves = [each.detach().requires_grad_(flag) for each, flag in zip(rest, needy)]
+        leaves = {name: each.detach().requires_grad_(flag) for name, each, flag in zip(names, rest, needy)}
         if stepping:
-            return walk_step(program, names, state, rows, evident, factors, leaves, join)  # type: ignore[arg-type]
-        return walk_plain(program, names, state, optimal, learning, factors, leaves, join)
+            return walk_step(program, state, rows, evident, factors, leaves, join)  # type: ignore[arg-type]
+        return walk_plain(program, state, optimal, learning, factors, leaves, join)
 
     found = steps.find(key, held, given, walk, program.plan.fixed())
     if found:
@@ -159,20 +151,13 @@ def _record(
     return found
 
 
-def _joiner(owner: LogicLoss) -> Callable[[Tensor], Tensor]:
-    reduction = owner.reduction
-    if reduction == "mean":  # a division of one number, each way
-        return lambda losses: losses.sum() / losses.shape[0]
-    return lambda losses: join_losses(losses, reduction, losses.shape[0])
-
-
 def _remake(
     owner: LogicLoss, form: Seen, names: list[str], results: list[Tensor], optimal: bool, learning: bool
-) -> Callable[[Sequence[Tensor]], Tensor]:
+) -> Callable[[Tensors], Tensor]:
     """Gives the loss again, from tensors that it can be differentiated by twice."""
-    program, states, join = owner._program, tuple(owner._state), _joiner(owner)
+    program, states, join = owner._program, tuple(owner._state), JOINS[owner.reduction]
 
-    def remake(tensors: Sequence[Tensor]) -> Tensor:
+    def remake(tensors: Tensors) -> Tensor:
         seen = form.filled(form.loss, results)
         values = program.evaluate(program.plan.bind(dict(zip(names, tensors)), False))
         if seen.rows is not None:
@@ -189,12 +174,7 @@ class _Again(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        line: Straight,
-        given: Sequence[Tensor],
-        results: list[Tensor],
-        remake: Callable[[Sequence[Tensor]], Tensor],
-        *tensors: Tensor,
+        ctx: Any, line: Straight, given: Tensors, results: list[Tensor], remake: Callable[[Tensors], Tensor], *tensors: Tensor
     ) -> Tensor:
         found, ctx.kept = line.first(given)
         results.extend(found[1:])  # with the loss it would hold itself

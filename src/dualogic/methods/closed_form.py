@@ -61,9 +61,7 @@ def closed_losses(
 
 
 def lose(plan: Plan, mixture: Mixture, delta: Tensor, values: Any, taught: tuple[int, ...]) -> tuple[Tensor, Tensor, Slopes]:
-    """Losses, costs, and what brings the gradient of the losses to the atoms, with or without zeros to those that are evidence;
-    for the arguments see :func:`closed_losses`.
-    """
+    """Losses, costs, and what brings the gradient of the losses to atoms (or to all but evidence); see :func:`closed_losses`."""
     costs = plan.fold(values, mixture)
     losses, slope = loss_and_slope(costs, delta)
 

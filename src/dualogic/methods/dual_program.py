@@ -124,7 +124,7 @@ class DualProgram(DistributionalProgram):
         if noted is None or not self.finding:
             return new
         if finite is None:
-            new["known"] = advance_known(state["known"], noted.mean(0), noted.shape[0])
+            new["known"] = advance_known(state["known"], noted.sum(0) / noted.shape[0], noted.shape[0])
             return new
         counted = wide(finite).unsqueeze(1)
         if finite.dim() > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from dualogic.compile.binding import watch
 from dualogic.compile.instructions import Apply
 from dualogic.compile.straight import Later, Straight, Unrecordable
+from dualogic.compile.straight_ways import Found, Tensors
 from dualogic.errors import DualogicError
 from dualogic.losses.truncated_normal import truncated_normal_loss
 from dualogic.methods.base import Program, State
@@ -22,6 +24,8 @@ from dualogic.methods.mixture import Mixture
 if TYPE_CHECKING:
     from dualogic.methods.dual_program import DualProgram
 
+Named = dict[str, Tensor]
+Join = Callable[[Tensor], Tensor]
 MOST = 16
 """So many signatures of calls are recorded."""
 LARGEST = 32_000_000
@@ -66,12 +70,9 @@ class Seen:
     def filled(self, loss: Tensor, flat: Sequence[Any]) -> Seen:
         """The same of another call, from its loss and its other tensors."""
         losses, costs, scale, rows, move, *rest = flat
-        lists, start = [], 0
-        for each in (self.sums, self.watched, self.extremes, self.state, self.kept):
-            lists.append(rest[start : start + len(each)])
-            start += len(each)
-        sums, watched, extremes, state, kept = lists
-        return Seen(loss, losses, costs, sums, watched, extremes, scale, state, rows, move, kept)
+        left = iter(rest)
+        lists = [list(islice(left, len(each))) for each in (self.sums, self.watched, self.extremes, self.state, self.kept)]
+        return Seen(loss, losses, costs, *lists[:3], scale, lists[3], rows, move, lists[4])
 
 
 class Steps:
@@ -86,14 +87,7 @@ class Steps:
         self.known: dict[Any, tuple[Any, ...] | bool | None] = {}
         self.evidence: tuple[Tensor, Tensor] | None = None
 
-    def find(
-        self,
-        key: Any,
-        held: Sequence[Tensor],
-        given: Sequence[Tensor],
-        walk: Callable[..., tuple[Seen, Later]],
-        fixed: Sequence[Tensor],
-    ) -> Any:
+    def find(self, key: Any, held: Tensors, given: Tensors, walk: Callable[..., tuple[Seen, Later]], fixed: Tensors) -> Any:
         """The recorded call and the form of its results; nothing, if it is not recorded.
 
         Args:
@@ -109,7 +103,7 @@ class Steps:
             return None
         forms: list[Seen] = []
 
-        def record(*tensors: Tensor) -> tuple[Sequence[Tensor | None], Later]:
+        def record(*tensors: Tensor) -> tuple[Found, Later]:
             seen, later = walk(*tensors)
             forms.append(seen)
             return seen.flat(), later
@@ -123,17 +117,10 @@ class Steps:
 
 
 def walk_step(
-    program: DualProgram,
-    names: Sequence[str],
-    state: State,
-    rows: Tensor,
-    evident: bool,
-    factors: Tensor | None,
-    tensors: Sequence[Tensor],
-    join: Callable[[Tensor], Tensor],
+    program: DualProgram, state: State, rows: Tensor, evident: bool, factors: Tensor | None, tensors: Named, join: Join
 ) -> tuple[Seen, Later]:
     """A training step of weighted rules; see :mod:`dualogic.loss.step`, of which this is the shortest way through."""
-    bound = program.plan.bind(dict(zip(names, tensors)), False)
+    bound = program.plan.bind(tensors, False)
     registers = program.evaluate(bound)
     values = program.settle(state, [register.detach() for register in registers], evident)
     with torch.no_grad():
@@ -148,52 +135,42 @@ def walk_step(
         sums = [each.sum(0) if each.shape[1] == 1 else each.sum() for each in ([costs] if seen is costs else [costs, seen])]
         scale = scale_of(program, state, seen, factors)
         watched = watch(program.plan.symbols, bound.tensors)
-    leaf = losses.detach().requires_grad_()
+    leaf, given = losses.detach().requires_grad_(), [*tensors.values()]
     loss = join(leaf if scale is None else leaf * scale)
     atoms = [(place, registers[number]) for place, number in enumerate(program.taught) if registers[number].requires_grad]
 
-    def later(one_more: Tensor) -> Sequence[Tensor | None]:
+    def later(one_more: Tensor) -> Found:
         (gradient,) = torch.autograd.grad(loss, leaf, one_more)
         with torch.no_grad():
             ways = [slopes(gradient, held) for held in (True, False)]
-        whole, found = (_reach(tensors, [each for _, each in atoms], [way[place] for place, _ in atoms]) for way in ways)
+        whole, found = (_reach(given, [each for _, each in atoms], [way[place] for place, _ in atoms]) for way in ways)
         # Where nothing but evidence leads to, all is 0 without a computation.
-        return [
-            torch.zeros(one.shape, dtype=one.dtype) if two is None and one is not None else two for one, two in zip(whole, found)
-        ]
+        pairs = zip(whole, found)
+        return [torch.zeros(one.shape, dtype=one.dtype) if two is None and one is not None else two for one, two in pairs]
 
     return Seen(loss.detach(), losses, seen, sums, *watched, scale, [*after.values()], new, moves.amax(), [delta, *shares]), later
 
 
 def walk_plain(
-    program: Program,
-    names: Sequence[str],
-    state: State,
-    optimal: bool,
-    learning: bool,
-    factors: Tensor | None,
-    tensors: Sequence[Tensor],
-    join: Callable[[Tensor], Tensor],
+    program: Program, state: State, optimal: bool, learning: bool, factors: Tensor | None, tensors: Named, join: Join
 ) -> tuple[Seen, Later]:
     """A call that moves no rows."""
-    bound = program.plan.bind(dict(zip(names, tensors)), False)
+    bound = program.plan.bind(tensors, False)
     losses, costs = plain_losses(program, state, program.evaluate(bound), optimal, learning)
     with torch.no_grad():
         seen = costs.detach()
         scale = scale_of(program, state, seen, factors)
         after = program.advance(state, seen, None)
-        kept = [
-            value.to(seen.dtype, copy=True) if name == "delta" and after[name] is not value else value
-            for name, value in state.items()
-        ]
+        delta = state["delta"]
+        kept = state if after["delta"] is delta else {**state, "delta": delta.to(seen.dtype, copy=True)}
         sums, watched = [seen.sum()], watch(program.plan.symbols, bound.tensors)
     loss = join(losses if scale is None else losses * scale)
 
-    def later(one_more: Tensor) -> Sequence[Tensor | None]:
-        return _reach(tensors, [loss], [one_more])
+    def later(one_more: Tensor) -> Found:
+        return _reach([*tensors.values()], [loss], [one_more])
 
     new = [*after.values()] if learning else []
-    return Seen(loss.detach(), losses.detach(), seen, sums, *watched, scale, new, None, None, kept), later
+    return Seen(loss.detach(), losses.detach(), seen, sums, *watched, scale, new, None, None, [*kept.values()]), later
 
 
 def plain_losses(program: Program, state: State, values: Any, optimal: bool, learning: bool) -> tuple[Tensor, Tensor]:
@@ -219,7 +196,7 @@ def scale_of(program: Program, state: State, costs: Tensor, factors: Tensor | No
     return factors.to(costs.dtype, copy=True) if emphasis is None else factors.to(costs.dtype) * emphasis
 
 
-def _reach(tensors: Sequence[Tensor], results: Sequence[Tensor], slopes: Sequence[Any]) -> list[Tensor | None]:
+def _reach(tensors: Tensors, results: Tensors, slopes: Sequence[Any]) -> list[Tensor | None]:
     needy = [tensor for tensor in tensors if tensor.requires_grad]
     moving = [(result, slope) for result, slope in zip(results, slopes) if result.requires_grad and slope is not None]
     if not moving or not needy:
