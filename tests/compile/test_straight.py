@@ -63,6 +63,41 @@ def test_the_same_bits(steps, seed):
     assert all(map(torch.equal, given, before))
 
 
+@given(st.lists(st.integers(0, 4), min_size=5, max_size=9))
+def test_runs_overlap(order):
+    """What a run keeps for its backward pass stays as it is while others run, and is used again once nobody holds it."""
+
+    def walk(x):
+        return [x.exp().sum()], lambda slope: [slope * x.exp() * x.exp()[:, :1]]
+
+    line = Straight(walk, [torch.zeros(3, 4)], [])
+    kept = {}
+    for number, place in enumerate(order):
+        x = torch.full((3, 4), number / 10)
+        found, run = line.first([x])
+        kept[place] = (run, x)
+        assert torch.equal(found[0], x.exp().sum())
+        for run, seen in kept.values():
+            (slope,) = line.second(run, torch.tensor(2.0))
+            assert torch.equal(slope, 2 * seen.exp() * seen.exp()[:, :1])
+
+
+def test_a_part_of_a_gradient_lies_among_zeros():
+    def walk(x):
+        leaf = x.detach().requires_grad_()
+        total = (leaf[:, 1].abs() * leaf[:, 2:].sum(1)).sum()
+        return [total.detach()], lambda slope: torch.autograd.grad(total, leaf, slope)
+
+    line = Straight(walk, [torch.ones(3, 4)], [])
+    assert line.source.split("def second")[1].count("copy_") == 2
+    for seed in range(3):
+        (x,) = make(seed)[:1]
+        found, kept = line.first([x])
+        expected, later = walk(x)
+        assert torch.equal(found[0], expected[0])
+        assert torch.equal(line.second(kept, torch.tensor(3.0))[0], later(torch.tensor(3.0))[0])
+
+
 def test_only_what_is_needed_is_done_and_let_go():
     def walk(x, y):
         x.exp()

@@ -76,6 +76,20 @@ def test_an_antecedent_that_cedes(evidence):
     assert are_equal(found, walked)
 
 
+@pytest.mark.parametrize("evidence", [False, "found"])
+def test_evidence_has_a_gradient_of_zeros_that_nothing_computes(evidence):
+    f, g = (dl.categorical(name, 5, input="logits") for name in "fg")
+    logic = dl.LogicLoss((f == 1) >> (g == 2), num_samples=8, method=dl.methods.Dual(evidence=evidence))
+    generator = torch.Generator().manual_seed(0)
+    batches = [(torch.arange(8), {name: 2 * torch.randn(8, 5, generator=generator) for name in "fg"}) for _ in range(3)]
+    walked, _ = train(logic, batches, recorded=False)
+    found, ((line, *_),) = train(logic, batches, recorded=True)
+    assert are_equal(found, walked)
+    gradients = found[1 :: len(found) // 3]
+    assert all((gradient == 0).all() == (evidence == "found") for gradient in gradients)
+    assert ("scatter" in line.source) == (evidence is False)
+
+
 def test_many_rules_are_emphasised_in_both():
     rules = {"violated": A, **{f"met {number}": B | C for number in range(11)}}
     logic = dl.LogicLoss(rules, num_samples=8)

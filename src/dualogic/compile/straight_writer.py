@@ -47,6 +47,7 @@ class Writer:
         self.held: dict[str, Any]
         self.holders: dict[Any, str]
         self.names: dict[Any, str]
+        self.left: int
         self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
         self.same: dict[int, int] = {}
         self.changed = {call.written for call in (*early, *late)}
@@ -67,8 +68,8 @@ class Writer:
                 views.setdefault(self._own(each), set()).add(self._key(each))
         self.busy = {storage for storage, keys in views.items() if len(keys) > MANY} - self.constants
         inside = set(self.kept) - self._owners([*found, *slopes])
-        made = {self._own(call.results[0]): call.results[0].untyped_storage().nbytes() for call, way in self.parts[0] if way.into}
-        self.rented = {storage: size for storage, size in made.items() if storage in inside}
+        firsts = [call.results[0] for call, way in self.parts[0] if way.into and self._own(call.results[0]) in inside]
+        self.rented = {self._own(each): each.untyped_storage().nbytes() for each in firsts}
 
     def write(self) -> str:
         """The functions ``first`` and ``second``."""

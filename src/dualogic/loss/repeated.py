@@ -20,13 +20,13 @@ from dualogic.duals.table import SHORT_BATCH, DualTable, SharedRow, Update, has_
 from dualogic.errors import StateError
 from dualogic.methods.base import State
 from dualogic.methods.lean import CLOSED
-from dualogic.methods.straight import Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
+from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
 
 if TYPE_CHECKING:
     from dualogic.loss.module import LogicLoss
 
 ORDINARY = (Tensor, nn.Parameter)
-JOINS = {
+JOINS: dict[str, Join] = {
     "none": lambda losses: losses.sum(1),
     "sum": lambda losses: losses.sum(),
     "mean": lambda losses: losses.sum() / len(losses),

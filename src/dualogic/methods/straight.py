@@ -72,7 +72,8 @@ class Seen:
         losses, costs, scale, rows, move, *rest = flat
         left = iter(rest)
         lists = [list(islice(left, len(each))) for each in (self.sums, self.watched, self.extremes, self.state, self.kept)]
-        return Seen(loss, losses, costs, *lists[:3], scale, lists[3], rows, move, lists[4])
+        sums, watched, extremes, state, kept = lists
+        return Seen(loss, losses, costs, sums, watched, extremes, scale, state, rows, move, kept)
 
 
 class Steps:
