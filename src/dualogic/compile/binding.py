@@ -307,7 +307,7 @@ def watch(symbols: Mapping[str, Node], tensors: Mapping[str, Tensor]) -> tuple[l
     extremes: list[Tensor] = []
     for (probabilities, shape), group in _alike(given).items():
         each = [tensor for _, _, tensor in group]
-        for values in [torch.stack(each, 1)] if len(each) > 1 and shape.numel() <= SMALL else each:
+        for values in [torch.stack(each, 1)] if len(each) > 2 and shape.numel() <= SMALL else each:
             if probabilities:
                 extremes += torch.aminmax(values)
             else:

@@ -104,12 +104,12 @@ class Ways:
 
     def _convert(self, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Numbers as tensors, where an operation takes either."""
-        like = next((each for each in arguments if isinstance(each, Tensor) and each.is_floating_point()), None)
+        like = next((each for each in arguments if isinstance(each, Tensor)), None)
         if name not in NUMBERS or like is None:
             return arguments
         changed = []
         for each in arguments:
-            if type(each) in (int, float):
+            if type(each) is int or (type(each) is float and like.is_floating_point()):
                 key = (float(each), like.dtype)
                 each = self.numbers.setdefault(key, torch.tensor(float(each), dtype=like.dtype))
             changed.append(each)
