@@ -12,7 +12,7 @@ from dualogic.errors import OptionError, SymbolError
 from dualogic.formula.atom import Boolean, ClassIn
 from dualogic.formula.connective import Complement, Equivalence, Implication, Junction
 from dualogic.formula.evidence import Evidence
-from dualogic.methods.lean import PRIOR, advance_known, share_of, start_known
+from dualogic.methods.lean import PACES, PRIOR, advance_known, share_of, start_known
 
 NAMES = ["dog", "cat", "cow", "hen"]
 f, g = dl.categorical("f", 4, classes=NAMES), dl.categorical("g", 4, classes=NAMES)
@@ -187,14 +187,14 @@ def test_a_first_tiny_batch_opens_nothing(count, beliefs):
     """Whatever it says, its samples count against a hundred that say nothing of the kind."""
     p, firm = beliefs[:2]
     noted = torch.tensor([[1 - p], [(1 - p) * firm], [p], [p * firm]], dtype=torch.float64)
-    known = advance_known(start_known(1, torch.float64), noted, count)
+    known = advance_known(start_known(1, torch.float64), noted, count, torch.tensor(0), torch.tensor(PACES))
     assert count > 6 or share_of(known) == 1.0
 
 
 def test_the_prior_fades():
     noted = torch.tensor([[0.5], [0.25], [0.5], [0.25]], dtype=torch.float64)
     known = start_known(1, torch.float64)
-    for _ in range(1000):
-        known = advance_known(known, noted, 64)
+    for step in range(1000):
+        known = advance_known(known, noted, 64, torch.tensor(step), torch.tensor(PACES))
     assert known[4].item() == pytest.approx(0.5 / (1 + PRIOR / 64000))
     assert share_of(known) == 0.0

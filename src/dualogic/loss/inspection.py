@@ -76,6 +76,9 @@ def summarise(
         key: (value.mean(0) if selected is None else value.sum(0) / selected.sum(0)).unbind() for key, value in last.items()
     }
     columns["delta"] = state["delta"].clone().unbind()
+    strength = program.strength(state)
+    if strength is not None:
+        columns["strength"] = strength.clone().unbind()
     found: dict[str, dict[str, Any]] = {
         name: {key: values[position] for key, values in columns.items()} for position, name in enumerate(rules)
     }

@@ -91,6 +91,10 @@ class Program(abc.ABC):
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         """Losses and costs ``(batch, rules)``; ``rows=None`` stands for the optimal duals."""
 
+    def strength(self, state: State) -> Tensor | None:
+        """How much of its pull each rule keeps, ``(rules,)``; ``None`` for all of it, always."""
+        return None
+
     def emphasis(self, state: State, costs: Tensor) -> Tensor | None:
         """How much heavier than in a mean over rules each loss is, ``(batch, rules)``, by costs without a gradient, which are 0
         where a rule is not about a sample; ``None`` for no heavier.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,7 +24,7 @@ from dualogic.losses.emphasis import LEAST, emphasise
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalProgram
-from dualogic.methods.lean import advance_known, is_all_evidence, share_of, start_known
+from dualogic.methods.lean import PACES, advance_known, is_all_evidence, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
 from dualogic.methods.straight import Steps
 from dualogic.normalize.unlabelled import describe_unlabelled, find_unlabelled
@@ -59,7 +60,11 @@ class DualProgram(DistributionalProgram):
             self.stored += ", and for each implication the odds of its beliefs and what was learned"
         if self.unlabelled:
             self.stored += f", where no label shows {describe_unlabelled(self.unlabelled)}"
-        self.finding = sum(len(level.paths) for level in self.leaning if level.share is None)
+        finding = [path for level in self.leaning if level.share is None for path in level.paths]
+        self.found_in = tuple(_path_key(path, self._places)[0] for path in finding)
+        self.finding = len(finding)
+        members = [[int(rule == place) for rule in self.found_in] for place in range(len(self.plan.names))]
+        self._members = tuple(chain(*members)), tuple(max(1, sum(row)) for row in members)
         slow, lean = (
             1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step)
         )
@@ -115,24 +120,38 @@ class DualProgram(DistributionalProgram):
         return state
 
     def emphasis(self, state: State, costs: Tensor) -> Tensor | None:
-        if self.method.rules != "violated" or costs.shape[1] * LEAST <= 1:
+        found = None
+        if self.method.rules == "violated" and costs.shape[1] * LEAST > 1:
+            found = emphasise(costs, state["delta"].to(costs.dtype), self.method.floor)
+        strength = self.strength(state)
+        if strength is None:
+            return found
+        strength = strength.to(costs.dtype, copy=True).expand_as(costs)  # the state changes before a backward pass
+        return strength if found is None else found * strength
+
+    def strength(self, state: State) -> Tensor | None:
+        if not self.finding:
             return None
-        return emphasise(costs, state["delta"].to(costs.dtype), self.method.floor)
+        strength, count = state["known"][6], len(self.plan.names)
+        if self.found_in == tuple(range(count)):
+            return strength
+        members, sizes = (self.plan.positions(part, strength.device) for part in self._members)
+        return (members.view(count, -1) * (strength - 1.0)).sum(1) / sizes + 1.0
 
     def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
         new = super().advance(state, costs, finite)
         if noted is None or not self.finding:
             return new
+        since = state["steps"], self.plan.positions(PACES, noted.device)
         if finite is None:
-            new["known"] = advance_known(state["known"], noted.sum(0) / noted.shape[0], noted.shape[0])
+            new["known"] = advance_known(state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since)
             return new
         counted = wide(finite).unsqueeze(1)
         if finite.dim() > 1:
-            rules = [_path_key(path, self._places)[0] for level in self.leaning if level.share is None for path in level.paths]
-            counted = counted.index_select(2, self.plan.positions(tuple(rules), noted.device))
+            counted = counted.index_select(2, self.plan.positions(self.found_in, noted.device))
         count = counted.sum(0)
         mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
-        new["known"] = torch.where(count > 0, advance_known(state["known"], mean, count[0]), state["known"])
+        new["known"] = torch.where(count > 0, advance_known(state["known"], mean, count[0], *since), state["known"])
         return new
 
     def _shares(self, state: State, evident: bool | None = None) -> dict[int, Tensor | float]:

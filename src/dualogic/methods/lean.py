@@ -26,6 +26,13 @@ PRIOR = 100.0
 """How many entries are taken to have told that a consequent is believed with its antecedent only, before there were any."""
 DEAREST = 20.0
 """Costs above this move weights no further."""
+PACES = (8, 1, 2)
+"""How fast three means of an antecedent's belief run: step ``t`` counts ``n / (t + n)``; with 1 all steps count the same."""
+OWN, ALL = 0.07, 0.01
+"""The drift of a rule's own antecedents, and the mean one over all rules, that are taken for none; differences of logarithms."""
+HOLD_BACK = 100.0
+"""How steeply a rule's pull falls with what exceeds them."""
+RAREST = 1e-6
 
 
 @dataclasses.dataclass
@@ -158,11 +165,13 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
 
 
 def start_known(count: int, dtype: torch.dtype) -> Tensor:
-    """Running means of :func:`note`, the highest share so far, and how many entries were seen, ``(6, implications)``."""
-    return torch.zeros(6, count, dtype=dtype)
+    """For each implication, ``(10, implications)``: running means of :func:`note`, the highest share so far, how many entries
+    there were, the strength that :func:`find_strength` gives, and the three means that it goes by.
+    """
+    return torch.zeros(10, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
 
 
-def advance_known(known: Tensor, noted: Tensor, count: Tensor | int) -> Tensor:
+def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor) -> Tensor:
     """The state after a batch.
 
     The share is that of firm beliefs in the consequent that stand without the antecedent: where a consequent is believed only
@@ -173,14 +182,44 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int) -> Tensor:
         known: from :func:`start_known`.
         noted: means over the batch of :func:`note`, ``(4, implications)``.
         count: of samples in the batch.
+        steps: that were made before.
+        paces: :data:`PACES` as a tensor.
     """
     noted = noted.to(known.dtype)
+    tiny = torch.finfo(known.dtype).tiny
     means = torch.lerp(known[:4], noted, RATE)
-    shares = means[1::2] / means[::2].clamp_min(torch.finfo(means.dtype).tiny)  # without the antecedent, and with it
+    shares = means[1::2] / means[::2].clamp_min(tiny)  # without the antecedent, and with it
     told = noted[::2].sum(0)
     seen = known[5] + count * told if isinstance(count, Tensor) else torch.add(known[5], told, alpha=count)
     found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
-    return torch.cat([means, torch.maximum(known[4:5], found), seen.unsqueeze(0)])
+    rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1) * (told > 0)
+    beliefs = torch.lerp(known[7:], (noted[2] / told.clamp_min(tiny)).expand(3, -1), rates)
+    rest = torch.stack([seen, find_strength(beliefs, seen)])
+    return torch.cat([means, torch.maximum(known[4:5], found), rest, beliefs])
+
+
+def find_strength(beliefs: Tensor, seen: Tensor) -> Tensor:
+    """How much of its pull each implication keeps, ``(implications,)``, where the belief in its antecedent drifts.
+
+    Labels settle how often an antecedent is believed. A rule that goes on changing this is met by what the network calls things,
+    not by what it knows: in the end it may call all of them the same. So a rule holds back while the recent mean of the belief
+    differs from that of all steps by more than chance and :data:`OWN`. And all rules do while the drift of their antecedents from
+    the mean of later steps exceeds chance and :data:`ALL` on average, because a class that is claimed more often takes from
+    others.
+
+    Args:
+        beliefs: means of the belief, recent, of all steps, and of later steps, ``(3, implications)``.
+        seen: how many entries there were so far, ``(implications,)``.
+
+    Example:
+        >>> find_strength(torch.tensor([[0.20, 0.20], [0.21, 0.22], [0.20, 0.20]]), torch.tensor([1e6, 1e6])).round(decimals=2)
+        tensor([1.0000, 0.1500])
+    """
+    drift = (beliefs[:1] / beliefs[1:].clamp_min(RAREST)).clamp_min(RAREST).log().abs()
+    by_chance = (beliefs[0] * seen / PACES[0]).clamp_min(RAREST).rsqrt()
+    own, every = (drift - by_chance).unbind()
+    excess = (own - OWN).clamp_min(0.0) + (every - ALL).clamp_min(0.0).mean()
+    return (-HOLD_BACK * excess).exp()
 
 
 def share_of(known: Tensor) -> Tensor:
