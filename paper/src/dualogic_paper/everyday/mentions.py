@@ -1,0 +1,86 @@
+"""Mentions: which of five mentions in a text are of the same thing, where *the same* is symmetric and transitive.
+
+The network sees two mentions at a time. Fifteen texts are labelled and 300 are not. The labels are soon known by heart, the rules
+are never quite met, and nothing is the same as anything else in a network that says no to all: a rule that is taught too hard
+ends there.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+import dualogic as dl
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, take_step
+
+MENTIONS, THINGS, FEATURES = 5, 3, 6
+NOISE = 0.6
+PAIRS = [(i, j) for i in range(MENTIONS) for j in range(MENTIONS) if i != j]
+PLACES = {pair: place for place, pair in enumerate(PAIRS)}
+TRIPLES = [(i, j, k) for i, j in PAIRS for k in range(MENTIONS) if k not in (i, j)]
+FIRST, SECOND = torch.tensor(PAIRS).unbind(1)
+
+same = dl.boolean("same", len(PAIRS), input="logits")
+RULES = {
+    "symmetric": (same >> same[[PLACES[j, i] for i, j in PAIRS]]).all(),
+    "transitive": (
+        (same[[PLACES[i, j] for i, j, _ in TRIPLES]] & same[[PLACES[j, k] for _, j, k in TRIPLES]])
+        >> same[[PLACES[i, k] for i, _, k in TRIPLES]]
+    ).all(),
+}
+
+
+def make_texts(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw texts: mentions ``(n, 5, 6)``, and whether the two of each ordered pair are of the same thing, ``(n, 20)``."""
+    things = torch.randint(THINGS, (count, MENTIONS), generator=generator)
+    looks = torch.randn(count, THINGS, FEATURES, generator=generator)
+    noise = NOISE * torch.randn(count, MENTIONS, FEATURES, generator=generator)
+    return looks[torch.arange(count).unsqueeze(1), things] + noise, things[:, FIRST] == things[:, SECOND]
+
+
+class Pairs(nn.Module):
+    """Mentions ``(n, 5, 6)`` to the logit of each ordered pair ``(n, 20)``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3 * FEATURES, 48), nn.ReLU(), nn.Linear(48, 1))
+
+    def forward(self, mentions: Tensor) -> Tensor:
+        """The logits."""
+        first, second = mentions[:, FIRST], mentions[:, SECOND]
+        logits: Tensor = self.layers(torch.cat([first, second, first * second], -1)).squeeze(-1)
+        return logits
+
+
+def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, test: int = 500, epochs: int = 60) -> Metrics:
+    """Train a network that compares two mentions."""
+    generator = torch.Generator().manual_seed(6000 + seed)
+    (known, labels), (others, _), (tests, truth) = (make_texts(n, generator) for n in (labelled, pool, test))
+    network = Pairs()
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+    logic = make_loss(RULES, pool)
+    for index in batches(pool, 50, epochs, seed):
+        loss = binary_cross_entropy_with_logits(network(known), labels.float())
+        if logic is not None:
+            loss = loss + logic(index, same=network(others[index]))
+        take_step(optimizer, loss)
+    with torch.no_grad():
+        logits = network(tests)
+    said = logits > 0
+    return {
+        "f1": f1(said.flatten(), truth.flatten()),
+        HELD: percent(holds(RULES, same=logits).all(0)),
+        "too_many_yes": percent(said) - percent(truth),
+    }
+
+
+PROBLEM = Problem(
+    name="mentions",
+    about="which mentions in a text are of the same thing; symmetric and transitive",
+    primary="f1",
+    title="F1",
+    run=run,
+    small={"pool": 50, "test": 20, "epochs": 2},
+    tuned=True,
+)
