@@ -94,7 +94,7 @@ def test_only_unmarked_implications_are_found_out():
     assert "known" not in loss_of(rule=(a | b)).state_dict()
     assert "known" not in loss_of(dl.methods.Dual(evidence=True)).state_dict()
     both = loss_of(rule=(dl.evidence(a) >> b) & (a >> c) & dl.Implies(b, c, evidence=0.5))
-    assert both.state_dict()["known"].shape == (10, 1)
+    assert both.state_dict()["known"].shape == (9, 1)
 
 
 # ---------------------------------------------------------------------- said

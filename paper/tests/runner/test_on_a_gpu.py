@@ -45,7 +45,7 @@ def test_a_resumed_run_that_is_recorded_reads_the_rate_of_its_schedule(tmp_path)
     chosen, rows = (part.to("cuda") for part in loop.batches.epoch(0))
 
     def moved():
-        before = [parameter.clone() for parameter in loop.network.parameters()]
+        before = [parameter.detach().clone() for parameter in loop.network.parameters()]
         loop.step(chosen[0], rows[0])
         return any((parameter != old).any().item() for parameter, old in zip(loop.network.parameters(), before))
 

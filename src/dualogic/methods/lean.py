@@ -26,12 +26,12 @@ PRIOR = 100.0
 """How many entries are taken to have told that a consequent is believed with its antecedent only, before there were any."""
 DEAREST = 20.0
 """Costs above this move weights no further."""
-PACES = (8, 1, 2)
-"""How fast three means of an antecedent's belief run: step ``t`` counts ``n / (t + n)``; with 1 all steps count the same."""
-OWN, ALL = 0.07, 0.01
-"""The drift of a rule's own antecedents, and the mean one over all rules, that are taken for none; differences of logarithms."""
-HOLD_BACK = 100.0
-"""How steeply a rule's pull falls with what exceeds them."""
+PACES = (8, 2)
+"""How fast the two means of an antecedent's belief run, the recent and the lasting one: step ``t`` counts ``n / (t + n)``."""
+CALM = 0.03
+"""The drift that is taken for none, a difference of logarithms."""
+HOLD_BACK = 300.0
+"""How steeply a rule's pull falls with what exceeds it."""
 RAREST = 1e-6
 
 
@@ -165,10 +165,10 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
 
 
 def start_known(count: int, dtype: torch.dtype) -> Tensor:
-    """For each implication, ``(10, implications)``: running means of :func:`note`, the highest share so far, how many entries
-    there were, the strength that :func:`find_strength` gives, and the three means that it goes by.
+    """For each implication, ``(9, implications)``: running means of :func:`note`, the highest share so far, how many entries
+    there were, the strength that :func:`find_strength` gives, and the two means that it goes by.
     """
-    return torch.zeros(10, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
+    return torch.zeros(9, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
 
 
 def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor) -> Tensor:
@@ -193,7 +193,7 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tens
     seen = known[5] + count * told if isinstance(count, Tensor) else torch.add(known[5], told, alpha=count)
     found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
     rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1) * (told > 0)
-    beliefs = torch.lerp(known[7:], (noted[2] / told.clamp_min(tiny)).expand(3, -1), rates)
+    beliefs = torch.lerp(known[7:], (noted[2] / told.clamp_min(tiny)).expand(2, -1), rates)
     rest = torch.stack([seen, find_strength(beliefs, seen)])
     return torch.cat([means, torch.maximum(known[4:5], found), rest, beliefs])
 
@@ -203,23 +203,23 @@ def find_strength(beliefs: Tensor, seen: Tensor) -> Tensor:
 
     Labels settle how often an antecedent is believed. A rule that goes on changing this is met by what the network calls things,
     not by what it knows: in the end it may call all of them the same. So a rule holds back while the recent mean of the belief
-    differs from that of all steps by more than chance and :data:`OWN`. And all rules do while the drift of their antecedents from
-    the mean of later steps exceeds chance and :data:`ALL` on average, because a class that is claimed more often takes from
-    others.
+    differs from the lasting one by more than chance and :data:`CALM`, and while those of the other antecedents do on average,
+    because a class that is claimed more often takes from others.
 
     Args:
-        beliefs: means of the belief, recent, of all steps, and of later steps, ``(3, implications)``.
+        beliefs: means of the belief, the recent and the lasting one, ``(2, implications)``.
         seen: how many entries there were so far, ``(implications,)``.
 
     Example:
-        >>> find_strength(torch.tensor([[0.20, 0.20], [0.21, 0.22], [0.20, 0.20]]), torch.tensor([1e6, 1e6])).round(decimals=2)
-        tensor([1.0000, 0.1500])
+        >>> find_strength(torch.tensor([[0.20], [0.21]]), torch.tensor([1e6])).round(decimals=2)
+        tensor([0.0200])
     """
-    drift = (beliefs[:1] / beliefs[1:].clamp_min(RAREST)).clamp_min(RAREST).log().abs()
-    by_chance = (beliefs[0] * seen / PACES[0]).clamp_min(RAREST).rsqrt()
-    own, every = (drift - by_chance).unbind()
-    excess = (own - OWN).clamp_min(0.0) + (every - ALL).clamp_min(0.0).mean()
-    return (-HOLD_BACK * excess).exp()
+    recent, lasting = beliefs.unbind()
+    drift = (recent / lasting.clamp_min(RAREST)).clamp_min(RAREST).log().abs()
+    drift = drift - (recent * seen / PACES[0]).clamp_min(RAREST).rsqrt()  # what chance may give
+    excess = (drift - CALM).clamp_min(0.0)
+    others = (excess.sum() - excess) / max(1, excess.shape[0] - 1)
+    return (-HOLD_BACK * (excess + others)).exp()
 
 
 def share_of(known: Tensor) -> Tensor:
