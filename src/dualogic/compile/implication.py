@@ -200,8 +200,8 @@ def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor
         >>> import torch
         >>> p, q = torch.tensor([0.1], requires_grad=True), torch.tensor([2.0], requires_grad=True)
         >>> divide(p, q, torch.tensor([1.0]), 0.0, logarithmic=True).backward()
-        >>> p.grad, q.grad
-        (tensor([0.]), tensor([0.8899]))
+        >>> p.grad.item() == 0, q.grad
+        (True, tensor([0.8899]))
     """
     if not (antecedent.requires_grad or consequent.requires_grad):
         return excess(antecedent, consequent, logarithmic)
@@ -238,8 +238,8 @@ def divide_believed(
         >>> p, q = torch.tensor([3.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
         >>> believed = torch.tensor([0.1]), torch.tensor([1.0])  # P is believed, whatever the other view says
         >>> divide_believed((p, q), believed, torch.tensor([1.0]), 0.0, logarithmic=True).backward()
-        >>> p.grad, q.grad
-        (tensor([0.]), tensor([0.8899]))
+        >>> p.grad.item() == 0, q.grad
+        (True, tensor([0.8899]))
     """
     up = divide(believed[0], taught[1], weight, share, logarithmic)
     down = divide(taught[0], believed[1], weight, share, logarithmic)
