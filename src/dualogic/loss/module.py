@@ -251,7 +251,7 @@ class LogicLoss(KeptModule):
         :meth:`weights`, to how much of the antecedent is taken for evidence. 1 means that the rule reads its antecedent and
         teaches its consequent alone; 0 that either may give way. It starts at 1 and falls as the consequent is seen to be known
         without the antecedent, unless ``evidence=`` or :func:`dualogic.evidence` says what it is. And then there is
-        ``"strength"``: 1, or less while the rule holds back because the belief in its antecedent drifts.
+        ``"strength"``: 1, or less while the rule holds back because the belief in its antecedent falls.
 
         Example:
             >>> import dualogic as dl

@@ -29,7 +29,7 @@ DEAREST = 20.0
 PACES = (8, 2)
 """How fast the two means of an antecedent's belief run, the recent and the lasting one: step ``t`` counts ``n / (t + n)``."""
 CALM = 0.03
-"""The drift that is taken for none, a difference of logarithms."""
+"""The fall that is taken for none, a difference of logarithms."""
 HOLD_BACK = 300.0
 """How steeply a rule's pull falls with what exceeds it."""
 RAREST = 1e-6
@@ -166,12 +166,12 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
 
 def start_known(count: int, dtype: torch.dtype) -> Tensor:
     """For each implication, ``(9, implications)``: running means of :func:`note`, the highest share so far, how many entries
-    there were, the strength that :func:`find_strength` gives, and the two means that it goes by.
+    there were, the strength by :func:`find_strength` as far as the antecedent is no evidence, and the two means that it goes by.
     """
     return torch.zeros(9, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
 
 
-def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor) -> Tensor:
+def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor, masked: bool = True) -> Tensor:
     """The state after a batch.
 
     The share is that of firm beliefs in the consequent that stand without the antecedent: where a consequent is believed only
@@ -184,6 +184,7 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tens
         count: of samples in the batch.
         steps: that were made before.
         paces: :data:`PACES` as a tensor.
+        masked: whether entries may be left out.
     """
     noted = noted.to(known.dtype)
     tiny = torch.finfo(known.dtype).tiny
@@ -192,19 +193,23 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tens
     told = noted[::2].sum(0)
     seen = known[5] + count * told if isinstance(count, Tensor) else torch.add(known[5], told, alpha=count)
     found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
-    rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1) * (told > 0)
-    beliefs = torch.lerp(known[7:], (noted[2] / told.clamp_min(tiny)).expand(2, -1), rates)
-    rest = torch.stack([seen, find_strength(beliefs, seen)])
-    return torch.cat([means, torch.maximum(known[4:5], found), rest, beliefs])
+    rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1)
+    if masked:  # a batch may have no entry
+        rates, told = rates * (told > 0), told.clamp_min(tiny)
+    beliefs = torch.lerp(known[7:], (noted[2] / told).expand(2, -1), rates)
+    highest = torch.maximum(known[4], found)
+    # What is evidence the rule cannot change, so a fall is not its doing.
+    strength = torch.lerp(find_strength(beliefs, seen), torch.ones_like(seen), _share(highest))
+    return torch.cat([means, torch.stack([highest, seen, strength]), beliefs])
 
 
 def find_strength(beliefs: Tensor, seen: Tensor) -> Tensor:
-    """How much of its pull each implication keeps, ``(implications,)``, where the belief in its antecedent drifts.
+    """How much of its pull each implication keeps, ``(implications,)``, where the belief in its antecedent falls.
 
-    Labels settle how often an antecedent is believed. A rule that goes on changing this is met by what the network calls things,
-    not by what it knows: in the end it may call all of them the same. So a rule holds back while the recent mean of the belief
-    differs from the lasting one by more than chance and :data:`CALM`, and while those of the other antecedents do on average,
-    because a class that is claimed more often takes from others.
+    Labels settle how often an antecedent is believed. A rule that goes on lowering this is met by what the network calls things,
+    not by what it knows: in the end it may call all of them the same. So a rule holds back while the recent mean of the belief is
+    below the lasting one by more than chance and :data:`CALM`, and while those of the other antecedents are on average, because a
+    class that is claimed more often takes from others.
 
     Args:
         beliefs: means of the belief, the recent and the lasting one, ``(2, implications)``.
@@ -214,17 +219,22 @@ def find_strength(beliefs: Tensor, seen: Tensor) -> Tensor:
         >>> find_strength(torch.tensor([[0.20], [0.21]]), torch.tensor([1e6])).round(decimals=2)
         tensor([0.0200])
     """
-    recent, lasting = beliefs.unbind()
-    drift = (recent / lasting.clamp_min(RAREST)).clamp_min(RAREST).log().abs()
-    drift = drift - (recent * seen / PACES[0]).clamp_min(RAREST).rsqrt()  # what chance may give
-    excess = (drift - CALM).clamp_min(0.0)
-    others = (excess.sum() - excess) / max(1, excess.shape[0] - 1)
-    return (-HOLD_BACK * (excess + others)).exp()
+    sure = beliefs.clamp_min(RAREST)
+    recent, lasting = sure.log().unbind()
+    by_chance = (sure[0] * seen).rsqrt()
+    excess = torch.sub(lasting - recent, by_chance, alpha=PACES[0] ** 0.5).sub_(CALM).clamp_min_(0.0)
+    if excess.shape[0] > 1:
+        excess = excess + (excess.sum() - excess) / (excess.shape[0] - 1)
+    return excess.mul_(-HOLD_BACK).exp_()
 
 
 def share_of(known: Tensor) -> Tensor:
     """How much of each antecedent is evidence, ``(implications,)``: all of it until its consequent is seen to be known."""
-    return ((known[4] - OPEN) / (CLOSED - OPEN)).clamp_(0.0, 1.0)
+    return _share(known[4])
+
+
+def _share(highest: Tensor) -> Tensor:
+    return ((highest - OPEN) / (CLOSED - OPEN)).clamp_(0.0, 1.0)
 
 
 def is_all_evidence(known: Tensor) -> bool:
