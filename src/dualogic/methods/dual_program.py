@@ -142,7 +142,7 @@ class DualProgram(DistributionalProgram):
         new = super().advance(state, costs, finite)
         if noted is None or not self.finding:
             return new
-        since = state["steps"], self.plan.positions(PACES, noted.device), self.plan.masked
+        since = state["steps"], self.plan.positions(PACES, noted.device)
         if finite is None:
             new["known"] = advance_known(state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since)
             return new

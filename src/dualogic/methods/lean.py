@@ -171,7 +171,7 @@ def start_known(count: int, dtype: torch.dtype) -> Tensor:
     return torch.zeros(9, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
 
 
-def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor, masked: bool = True) -> Tensor:
+def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor) -> Tensor:
     """The state after a batch.
 
     The share is that of firm beliefs in the consequent that stand without the antecedent: where a consequent is believed only
@@ -184,7 +184,6 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tens
         count: of samples in the batch.
         steps: that were made before.
         paces: :data:`PACES` as a tensor.
-        masked: whether entries may be left out.
     """
     noted = noted.to(known.dtype)
     tiny = torch.finfo(known.dtype).tiny
@@ -193,10 +192,8 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tens
     told = noted[::2].sum(0)
     seen = known[5] + count * told if isinstance(count, Tensor) else torch.add(known[5], told, alpha=count)
     found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
-    rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1)
-    if masked:  # a batch may have no entry
-        rates, told = rates * (told > 0), told.clamp_min(tiny)
-    beliefs = torch.lerp(known[7:], (noted[2] / told).expand(2, -1), rates)
+    rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1) * (told > 0)  # a batch may have no entry
+    beliefs = torch.lerp(known[7:], (noted[2] / told.clamp_min(tiny)).expand(2, -1), rates)
     highest = torch.maximum(known[4], found)
     # What is evidence the rule cannot change, so a fall is not its doing.
     strength = torch.lerp(find_strength(beliefs, seen), torch.ones_like(seen), _share(highest))
