@@ -59,10 +59,12 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 8, pool: int = 200, t
     with torch.no_grad():
         logits = network(tests)
     said = logits.argmax(-1)
+    shares = [(percent(said == number), percent(truth == number)) for number in range(len(STAGES))]
     return {
         "accuracy": percent(said == truth),
         HELD: percent(holds(RULES, stage=logits).all(0)),
-        "rarest": 100 * min((said == number).float().mean().item() for number in range(len(STAGES))),
+        "rarest": min(told for told, _ in shares),
+        "too_many": max(told - true for told, true in shares),
     }
 
 
