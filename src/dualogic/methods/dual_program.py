@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Mapping
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -63,8 +63,8 @@ class DualProgram(DistributionalProgram):
         finding = [path for level in self.leaning if level.share is None for path in level.paths]
         self.found_in = tuple(_path_key(path, self._places)[0] for path in finding)
         self.finding = len(finding)
-        members = [[int(rule == place) for rule in self.found_in] for place in range(len(self.plan.names))]
-        self._members = tuple(chain(*members)), tuple(max(1, sum(row)) for row in members)
+        sizes = Counter(self.found_in)
+        self._sizes = tuple(max(1, sizes[rule]) for rule in range(len(self.plan.names)))
         slow, lean = (
             1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step)
         )
@@ -135,8 +135,8 @@ class DualProgram(DistributionalProgram):
         strength, count = state["known"][6], len(self.plan.names)
         if self.found_in == tuple(range(count)):
             return strength
-        members, sizes = (self.plan.positions(part, strength.device) for part in self._members)
-        return (members.view(count, -1) * (strength - 1.0)).sum(1) / sizes + 1.0
+        rules, sizes = (self.plan.positions(part, strength.device) for part in (self.found_in, self._sizes))
+        return strength.new_zeros(count).index_add(0, rules, strength - 1.0) / sizes + 1.0
 
     def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
         new = super().advance(state, costs, finite)
