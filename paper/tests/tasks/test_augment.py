@@ -60,5 +60,5 @@ def test_turns_are_turns(monkeypatch):
     monkeypatch.setattr(augment, "MOST_TURN", torch.pi / 2)
     monkeypatch.setattr(augment, "KEPT", 2.0)
     image = torch.arange(8.0).view(1, 8, 1, 1).expand(1, 8, 8, 3)
-    turned = augment._turn(image, torch.tensor([0]))
+    turned = augment.turn(image, torch.tensor([0]))
     torch.testing.assert_close(turned, torch.rot90(image, 1, (1, 2)))

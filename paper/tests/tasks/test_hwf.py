@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from lightning.fabric import Fabric
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
@@ -17,6 +18,7 @@ from dualogic.errors import OptionError
 from dualogic_paper.arms import make_arm, names
 from dualogic_paper.data import load
 from dualogic_paper.runner import Config, Machine, train
+from dualogic_paper.runner.teacher import Teacher
 from dualogic_paper.tasks import HWF, HWF520, TASKS, HWFEfficiency, HWFEfficiency5
 from dualogic_paper.tasks.hwf import CLASS_RULE, CLASSES, IGNORED, RULE, _divide, _rewrite, calculate, measure
 
@@ -127,11 +129,30 @@ def test_the_task_loss_is_the_mean_over_existing_symbols(problem):
     assert torch.equal(bound["valid"], pool.valid)
 
 
-def test_a_step_can_be_recorded(problem):
+@pytest.mark.parametrize("view", ["teacher", "another"])
+def test_what_is_believed_and_what_is_taught(smoke, view):
+    task, folder = smoke
+    problem = dataclasses.replace(task, view=view).make_problem(0, folder, CPU)
+    network = problem.make_network()
+    teacher = Teacher(network, Fabric(accelerator="cpu"))
+    loss, bound = problem.outputs(network, problem.labelled[:5], problem.unlabelled[:3], teacher)
+    as_seen = problem._believe(network, problem.training[problem.unlabelled[:3]])
+    torch.testing.assert_close(bound["believe"]["x"], as_seen)
+    assert not bound["believe"]["x"].requires_grad
+    assert bound["x"].requires_grad
+    assert torch.allclose(bound["x"], as_seen, atol=1e-6) == (view == "teacher")
+    torch.testing.assert_close(loss, problem.outputs(network, problem.labelled[:5], None)[0])
+
+
+@pytest.mark.parametrize("view", ["same", "another"])
+def test_a_step_can_be_recorded(smoke, view):
     """No operation has a shape that depends on values, or hands a value to Python: fake tensors have none."""
+    task, folder = smoke
+    problem = dataclasses.replace(task, view=view).make_problem(0, folder, CPU)
     with FakeTensorMode(allow_non_fake_inputs=True):
         network = problem.make_network()
-        loss, bound = problem.outputs(network, problem.labelled[:5], problem.unlabelled[:3])
+        teacher = None if view == "same" else network
+        loss, bound = problem.outputs(network, problem.labelled[:5], problem.unlabelled[:3], teacher)
         (loss + bound["x"].sum()).backward()
     assert bound["x"].shape == (3, LONGEST, CLASSES)
 

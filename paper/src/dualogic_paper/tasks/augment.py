@@ -53,7 +53,7 @@ def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
         Numbers from 0 to 255, ``(batch, h, w, 3)``.
     """
     sides = torch.rand(len(numbers), 1, device=numbers.device)
-    return erase(_recolour(_turn(images, numbers).float()), fill, sides)
+    return erase(_recolour(turn(images, numbers).float()), fill, sides)
 
 
 def erase(images: Tensor, fill: Tensor, sides: Tensor | float = 1.0) -> Tensor:
@@ -67,8 +67,17 @@ def erase(images: Tensor, fill: Tensor, sides: Tensor | float = 1.0) -> Tensor:
     return torch.where((down.unsqueeze(2) & right.unsqueeze(1)).unsqueeze(3), fill, images)
 
 
-def _turn(images: Tensor, numbers: Tensor) -> Tensor:
-    """The nearest pixel of the original for each pixel of a moved, turned, zoomed and perhaps mirrored image."""
+def turn(images: Tensor, numbers: Tensor, *, mirror: bool = True) -> Tensor:
+    """The nearest pixel of the original for each pixel of a moved, perhaps turned, zoomed and mirrored image.
+
+    Args:
+        images: ``(n, h + 8, w + 8, channels)``, with margins.
+        numbers: which of them, ``(batch,)``.
+        mirror: half of them are mirrored.
+
+    Returns:
+        ``(batch, h, w, channels)``.
+    """
     device, batch = numbers.device, len(numbers)
     wide = images.shape[1]
     size = wide - 2 * PADDING
@@ -79,7 +88,7 @@ def _turn(images: Tensor, numbers: Tensor) -> Tensor:
     down, right = draw(PADDING), draw(PADDING)
     turned, zoomed = (torch.rand(2, batch, 1, 1, device=device) < KEPT).float()
     angle, zoom = draw(MOST_TURN) * turned, torch.exp(draw(math.log(MOST_ZOOM)) * zoomed)
-    side = torch.where(torch.rand(batch, 1, 1, device=device) < 0.5, 1.0, -1.0)
+    side = torch.where(torch.rand(batch, 1, 1, device=device) < 0.5, 1.0, -1.0) if mirror else 1.0
     steps = torch.arange(size, device=device) - (size - 1) / 2
     rows, columns = steps.view(1, -1, 1), steps.view(1, 1, -1) * side
     middle = (wide - 1) / 2

@@ -18,6 +18,7 @@ from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
 from dualogic_paper.models.lenet import lenet5
+from dualogic_paper.tasks.augment import PADDING, turn
 from dualogic_paper.tasks.task import (
     AT_LEAST_ONE,
     CHUNK,
@@ -47,6 +48,7 @@ LENGTHS = tuple(f"length {count}" for count in range(8))
 TOLERANCE = 0.01
 """How far a sum of probabilities may be off and still count as equal, as in the paper's tables."""
 SAME_RESULT = 1e-9  # more than what rounding does, less than what different fractions differ by
+PAPER = 255  # the brightness of what nothing is written on
 IGNORED = -100  # what cross-entropy leaves out
 
 # The paper's rule, about real numbers: sums of probabilities.
@@ -103,6 +105,7 @@ class HWF(Task):
     }
     settings: ClassVar[dict[str, Setting]] = {"semantic": Setting(weight=0.5, learning_rate=5e-4)}
     arms: ClassVar[tuple[str, ...]] = names()
+    views: ClassVar[tuple[str, ...]] = ("same", "teacher", "another")
 
     epochs: int = 600
     weight_decay: float = 1e-5
@@ -196,6 +199,7 @@ class HWFProblem(Problem):
         arrays = load("hwf", folder)
         self.task = task
         self.symbols = _scale(torch.from_numpy(arrays["symbols"]).unsqueeze(1).to(device), task.pixels)
+        self.on_paper = functional.pad(self.symbols, [PADDING] * 4, value=PAPER).movedim(1, -1)
         self.training, self.test = (_to_device(arrays, split, device) for split in ("train", "test"))
         held_out, self.labelled, self.unlabelled = _divide(task, len(self.training.result), seed)
         self.validation, self.known = (self.training[rows.to(device)] for rows in (held_out, self.labelled))
@@ -211,14 +215,22 @@ class HWFProblem(Problem):
     def outputs(
         self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
     ) -> tuple[Tensor, dict[str, Any]]:
-        rows = labelled if pool is None else torch.cat([labelled, pool])
-        images = self.training.images[rows]
-        logits = network(self._show(images.flatten())).unflatten(0, images.shape)
-        answers, labels = logits[: len(labelled)], self.training.labels[labelled]
+        count = len(labelled)
+        images = self.training.images[labelled if pool is None else torch.cat([labelled, pool])]
+        seen = self._show(images)
+        bound: dict[str, Any] = {}
+        if pool is not None and teacher is not None:
+            believed = teacher(seen[count:].flatten(0, 1)).float().softmax(-1)
+            bound["believe"] = {"x": believed.unflatten(0, images[count:].shape)}
+            if self.task.view == "another":
+                turned = turn(self.on_paper, images[count:].flatten(), mirror=False).movedim(-1, 1)
+                seen = torch.cat([seen[:count], self._light(turned).unflatten(0, images[count:].shape)])
+        logits = network(seen.flatten(0, 1)).unflatten(0, images.shape)
+        answers, labels = logits[:count], self.training.labels[labelled]
         loss = functional.cross_entropy(answers.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
         if pool is None:
             return loss, {}
-        return loss, {"x": logits[len(labelled) :].float().softmax(-1), "valid": self.training.valid[pool]}
+        return loss, {"x": logits[count:].float().softmax(-1), "valid": self.training.valid[pool], **bound}
 
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
         """Measures in percent; see :func:`measure`.
@@ -291,8 +303,11 @@ class HWFProblem(Problem):
         return Samples(tensors, inputs, lengths, LENGTHS, tol=TOLERANCE, words=WORDS, picture=picture, caption=caption)
 
     def _show(self, images: Tensor) -> Tensor:
-        """What the network sees of symbols ``(m,)``, dark on white: ``(m, 1, pixels, pixels)``."""
-        brightness = self.symbols[images].float() / 255
+        """What the network sees of symbols ``(...)``, dark on white: ``(..., 1, pixels, pixels)``."""
+        return self._light(self.symbols[images])
+
+    def _light(self, symbols: Tensor) -> Tensor:
+        brightness = symbols.float() / PAPER
         return 1 - brightness if self.task.ink else 2 * brightness - 1
 
     def _believe(self, network: nn.Module, formulas: Formulas) -> Tensor:
