@@ -22,7 +22,8 @@ NAMES = {
     "dual-former-default": "dual (former default)",
     "dual-former-default-evidence-False": "dual[evidence=False] (former default)",
     "dual-former-default-delta-exact": "dual[delta=exact] (former default)",
-    "dual-paper-former-order": "dual-paper (former order)",
+    "dual-paper": "Ours, as printed (dual-paper)",
+    "dual-view-teacher": "Ours (dual[view=teacher])",
     "uniform-evidence-True": "uniform[evidence=True]",
 }
 COLUMNS = {

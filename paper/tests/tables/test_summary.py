@@ -179,7 +179,7 @@ def test_rows_say_whether_the_default_was_another_one(read):
         result["method"] = result["method"].replace("step=0.07", "step=0.7")
     table = make_table(read(results))
     names = [row.name for row in table.rows if row.seeds == "5"]
-    assert names == ["Baseline (none)", "dual-paper (former order)", "dual (former default)"]
+    assert names == ["Baseline (none)", "Ours, as printed (dual-paper)", "dual (former default)"]
     assert row_of(table, "dual[former default]").cells[0].published.text == "98.8"
     assert any(note.startswith("▲ better than dual (former default)") for note in table.notes)
 

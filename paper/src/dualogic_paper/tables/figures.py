@@ -17,7 +17,7 @@ from dualogic_paper.tables.certainty_figure import draw_certainty
 from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name, strip_label
 from dualogic_paper.tables.parts import divide
 from dualogic_paper.tables.parts_figure import draw_parts
-from dualogic_paper.tables.recorded import FORMER, FORMER_ORDER
+from dualogic_paper.tables.recorded import FORMER
 from dualogic_paper.tables.runs import Results, Run
 from dualogic_paper.tables.summary import Table, make_table
 from dualogic_paper.tasks import TASKS
@@ -232,7 +232,7 @@ def draw_rule(results: Results) -> Any:
     pattern for each group of samples, times 100.
     """
     branches = find_branches(results.runs)
-    groups = [group for group in group_runs(results) if strip_label(group[0], [FORMER, FORMER_ORDER]) in FIGURE_1]
+    groups = [group for group in group_runs(results) if strip_label(group[0], [FORMER]) in FIGURE_1]
     known = {key for run in results.runs for row in run.curve for key in row}
     names = [name for name in dict.fromkeys(branch.name for branch in branches) if name in known]
     if not names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dualogic_paper import arms
-from dualogic_paper.tables.recorded import FORMER, FORMER_ORDER, NOT_TOLD
+from dualogic_paper.tables.recorded import FORMER, NOT_TOLD
 from dualogic_paper.tables.runs import Results, Run
 from dualogic_paper.tasks import Column
 
@@ -70,7 +70,7 @@ def show_name(method: str, label: str) -> str:
     name = PAPER_NAMES.get(method, method)
     if label == method:
         return name
-    for word in (FORMER, FORMER_ORDER, NOT_TOLD):
+    for word in (FORMER, NOT_TOLD):
         if word in _changes(label):
             return f"{strip_label(label, [word])} ({word})"
     return name.replace(f"({method})", f"({label})") if f"({method})" in name else name + label[len(method) :]

@@ -10,7 +10,7 @@ from dualogic_paper.tables import style
 from dualogic_paper.tables.matching import MATCHED
 from dualogic_paper.tables.naming import describe_column, order_of, short_name, strip_label
 from dualogic_paper.tables.parts import divide
-from dualogic_paper.tables.recorded import FORMER, FORMER_ORDER
+from dualogic_paper.tables.recorded import FORMER
 from dualogic_paper.tables.runs import Results
 from dualogic_paper.tables.summary import Row, Table, make_table
 from dualogic_paper.tasks import TASKS, Column
@@ -61,7 +61,7 @@ def draw_parts(results: Results) -> Any:
 
 
 def _is_shown(row: Row) -> bool:
-    return strip_label(row.label, [FORMER, FORMER_ORDER]) == row.method != arms.SUPERVISED
+    return strip_label(row.label, [FORMER]) == row.method != arms.SUPERVISED
 
 
 def _draw_group(axes: Any, table: Table, column: Column, order: Sequence[str], colours: dict[str, str], place: int) -> None:

@@ -15,9 +15,7 @@ from dualogic_paper.arms import Setting, make_arm
 from dualogic_paper.tasks import TASKS
 
 FORMER = "former default"
-FORMER_ORDER = "former order"
 NOT_TOLD = "not told which class has no labels"
-_ORDERED = "dual-paper"
 _BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
 """What runs did that were made before these options were there."""
 _GONE = {"forget": 0.0, "schedule": None, "epoch": None}
@@ -72,9 +70,6 @@ def mark_former(label: str, values: Mapping[str, Any]) -> str:
     if made is not None and made != present:
         told = isinstance(present, methods.Dual) and present.unlabelled and made == dataclasses.replace(present, unlabelled={})
         word = NOT_TOLD if told else FORMER
-    elif config["method"] == _ORDERED and values.get("settings") is None:
-        # Its options are the same; but until results had settings, its duals moved before delta did.
-        word = FORMER_ORDER
     if not word or f"[{word}" in label:
         return label
     name, _, rest = label.partition("[")

@@ -62,7 +62,7 @@ def _make_rows(results: Results, variant: Variant, parts: Sequence[str]) -> list
 
 def _make_cells(timing: Timing | None, plain: Timing | None, steps: int) -> tuple[Cell, Cell]:
     seconds = () if timing is None else (timing.ms * steps / 1e3,)
-    ratio = () if timing is None or plain is None else (timing.ms / plain.ms,)
+    ratio = () if timing is None or plain is None else (timing.ratio or timing.ms / plain.ms,)
     return Cell(seconds, len(seconds), decimals=2), Cell(ratio, len(ratio), decimals=3)
 
 
