@@ -82,7 +82,7 @@ def write_times(folder, variants=("captured",), bound="made up"):
         made[name] = {"machine": {"name": "a test", "commit": "0000000"}, "steps_per_epoch": 79, "networks": networks}
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "benchmarks" / "cifar100.json").write_text(json.dumps({"variants": made}))
-    steps = {"none": {"ms": 50.0, "steps": 8}, "published, recorded": {"ms": 60.0, "steps": 8}}
+    steps = {"none": {"ms": 50.0, "steps": 8, "ratio": 1.0}, "published, recorded": {"ms": 60.0, "steps": 8, "ratio": 1.25}}
     eager = {f"eager_{model}": {"detail": steps, "commit": "1111111"} for model in MODELS}
     content = {"machine": {"name": "another", "commit": "1111111"}, "figures": {**eager, "rule_eager": {"detail": {}}}}
     (folder / "benchmarks" / "h200.json").write_text(json.dumps(content))

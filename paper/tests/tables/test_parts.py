@@ -159,7 +159,9 @@ def test_run_times_stand_beside_the_papers(folder):
     assert cells_of(table, "dl2")["vgg16_seconds"].published is None
     text = to_text(table)
     assert "steps timed" in text
-    assert cells_of(table, "dual, eager")["vgg16_ratio"].mean == pytest.approx(1.2)
+    assert cells_of(table, "dual, eager")["vgg16_ratio"].mean == pytest.approx(
+        1.25
+    )  # the ratio of blocks, not of the two medians
     assert "eager on another at commit 1111111" in text
     assert "DenseNet100, compiled: bandwidth." in text
     assert make_tables(results)[-1] == table
