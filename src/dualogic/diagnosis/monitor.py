@@ -17,11 +17,10 @@ from dualogic.diagnosis.accumulator import Diagnosis
 from dualogic.diagnosis.alarm import INFO, KINDS, Alarm
 from dualogic.diagnosis.assemble import assemble_rules
 from dualogic.diagnosis.expectation import check_truths
-from dualogic.diagnosis.look import Look, Sums
 from dualogic.diagnosis.pull import measure_pull
 from dualogic.diagnosis.tally import Tally
 from dualogic.diagnosis.watch import watch
-from dualogic.diagnosis.window import HISTORY, Window
+from dualogic.diagnosis.window import HISTORY, Look, Sums, Window
 from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolError
 from dualogic.formula.fingerprint import fingerprint
 from dualogic.formula.shape import as_int

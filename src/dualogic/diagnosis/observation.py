@@ -76,18 +76,11 @@ class Observation:
 
 @torch.no_grad()
 def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset[str]) -> Observation:
-    """Evaluate a plan in plain logic and keep the truth of all operands.
+    """Evaluate a plan of mode ``"truth"`` and keep the truth of all operands of the wanted paths, each with its parents.
 
     ``f != k`` is the complement of ``f == k``, so it holds also where ``k`` leads by less than ``lead``: such samples are
     *undecided*. In the decided reading (the paper's), ``f != k`` holds where some other class leads ``k`` by at least
     ``lead``, and a negated Boolean likewise; at ``lead=0`` the two readings agree.
-
-    Args:
-        plan: of mode ``"truth"``.
-        bound: the tensors.
-        tol: see :meth:`dualogic.Formula.satisfied`.
-        lead: see :meth:`dualogic.Formula.satisfied`.
-        wanted: the paths of connectives to keep; with each path, those of its parents.
     """
     with autocast_off(bound.device):
         registers = plan.evaluate(bound, tol, lead)
@@ -103,13 +96,7 @@ def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset
 def observe_costs(plan: Plan, bound: Bound, wanted: frozenset[str]) -> tuple[Tensor, dict[int, Observed]]:
     """The costs of rules at the optimal duals, ``(batch, rules)``, and of the operands of their connectives, differentiably.
 
-    Args:
-        plan: of mode ``"probability"`` or ``"log"``.
-        bound: the tensors.
-        wanted: the paths of connectives to keep; with each path, those of its parents.
-
-    Returns:
-        The costs, and the wanted connectives by level number, where ``holds`` is the cost of each operand.
+    The wanted connectives are given by level number, where ``holds`` is the cost of each operand.
     """
     recorder = _Recorder(take_extreme)
     with autocast_off(bound.device):

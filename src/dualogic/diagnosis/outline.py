@@ -43,10 +43,6 @@ def outline(name: str, formula: Formula) -> list[Connective]:
 
     What lies inside of a branch, or inside of the clauses that a cardinality constraint stands for, is left out.
 
-    Args:
-        name: of the rule.
-        formula: the rule as written.
-
     Example:
         >>> import dualogic as dl
         >>> s = dl.var("s", 20)
@@ -60,9 +56,7 @@ def outline(name: str, formula: Formula) -> list[Connective]:
 
 def _descend(node: Formula, positive: bool, path: str, counted: str, found: list[Connective]) -> None:
     node, positive = strip(node, positive)
-    antecedent: Formula | None = None
-    consequent: Formula | None = None
-    below = True
+    antecedent, consequent, below = None, None, True
     operands: list[tuple[Formula, bool]]
     if isinstance(node, Quantifier):
         kind = "all" if (node.operation == "all") == positive else "any"
@@ -111,6 +105,4 @@ def strip(node: Any, positive: bool) -> tuple[Formula, bool]:
 def to_text(node: Formula, positive: bool = True) -> str:
     """A formula, or its negation, for a reader: without markers around it, and cut off where it is long."""
     node, positive = strip(node, positive)
-    if positive:
-        return shorten(str(node))
-    return shorten(str(to_nnf(Complement(node))))
+    return shorten(str(node if positive else to_nnf(Complement(node))))

@@ -1,13 +1,15 @@
-"""What a monitor remembers of its looks: the start, the recent past, and when a side of an implication was at its extreme."""
+"""What a monitor sees in one look, and what it remembers: the start, the recent past, and the extremes of an implication."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from dualogic.diagnosis.look import Sums
+Sums = dict[Hashable, Tensor]
 
 DECAY = 0.9
 """What remains of the weight of a look at the next one; so the recent past is about ten looks."""
@@ -17,6 +19,47 @@ LATE = 20
 """Looks over which a late pull is averaged (it comes from few samples, those that resist), and a rule can stop improving."""
 HISTORY = 1000
 """Looks that are kept in ``Monitor.history``."""
+
+
+class Look:
+    """Sums over the batch of one training call; on a CUDA device they travel to the host in one copy, in the background.
+
+    Example:
+        >>> import torch
+        >>> look = Look(7, {"rules": torch.ones(2, 3).double()}, {"delta": torch.ones(2).double()})
+        >>> look.arrived(), look.arrive().sums["rules"].shape
+        (True, torch.Size([2, 3]))
+    """
+
+    def __init__(self, step: int, sums: Sums, latest: Sums) -> None:
+        self.step = step
+        self._keys = [list(sums), list(latest)]
+        tensors = [*sums.values(), *latest.values()]
+        self._shapes = [tensor.shape for tensor in tensors]
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        self._arrived: Any = None
+        self._flat = flat
+        if flat.is_cuda:
+            self._flat = torch.empty_like(flat, device="cpu", pin_memory=True)
+            self._flat.copy_(flat, non_blocking=True)
+            self._arrived = torch.cuda.Event()
+            self._arrived.record()
+        self.sums: Sums = {}
+        self.latest: Sums = {}
+
+    def arrived(self) -> bool:
+        """Whether the numbers can be read without waiting."""
+        return self._arrived is None or bool(self._arrived.query())
+
+    def arrive(self) -> Look:
+        """Wait for the numbers."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        parts = self._flat.cpu().split([shape.numel() for shape in self._shapes])
+        whole = [part.reshape(shape) for part, shape in zip(parts, self._shapes)]
+        found = dict(zip(itertools.chain(*self._keys), whole))
+        self.sums, self.latest = ({key: found[key] for key in side} for side in self._keys)
+        return self
 
 
 class Window:
