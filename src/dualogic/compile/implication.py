@@ -30,12 +30,7 @@ HALF = 0.5
 
 
 def excess(antecedent: Tensor, consequent: Tensor, logarithmic: bool) -> Tensor:
-    """What ``P >> Q`` costs; 0 exactly where ``Q`` is at least as believed as ``P``.
-
-    Args:
-        antecedent: the cost ``S(P)``, any shape.
-        consequent: the cost ``S(Q)``, of the same shape.
-        logarithmic: costs are ``-log p``, not ``1 - p``.
+    """What ``P >> Q`` costs, from ``S(P)`` and ``S(Q)`` of one shape; 0 exactly where ``Q`` is at least as believed as ``P``.
 
     Example:
         >>> import torch
@@ -60,12 +55,7 @@ def _difference(first: Tensor, second: Tensor) -> Tensor:
 
 
 def possible_sides(values: Tensor, mask: Tensor) -> Tensor:
-    """The costs of antecedents and consequents, finite where one cannot hold: an ``.any()`` of nothing costs infinity.
-
-    Args:
-        values: both costs, ``(batch, 2, ...)``.
-        mask: where they are finite, of the same shape.
-    """
+    """The costs ``(batch, 2, ...)`` of both sides, finite where one cannot hold: an ``.any()`` of nothing costs infinity."""
     return torch.where(mask, values, IMPOSSIBLE)
 
 
@@ -224,14 +214,7 @@ def divide_believed(
     taught: tuple[Tensor, Tensor], believed: tuple[Tensor, Tensor], weight: Tensor, share: Tensor | float, logarithmic: bool
 ) -> Tensor:
     """:func:`divide`, where each side is taught beside what is believed of the other: ``Q`` should be at least as believed as
-    ``P`` is, and ``P`` no more than ``Q`` is.
-
-    Args:
-        taught: the costs ``S(P)`` and ``S(Q)``.
-        believed: the same of what is believed, without a gradient.
-        weight: as for :func:`divide`.
-        share: likewise.
-        logarithmic: likewise.
+    ``P`` is, and ``P`` no more than ``Q`` is. Both are pairs of the costs ``S(P)`` and ``S(Q)``.
 
     Example:
         >>> import torch

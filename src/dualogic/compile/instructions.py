@@ -124,18 +124,6 @@ class Pick(Instruction):
 
 
 @dataclasses.dataclass(frozen=True)
-class Take(Instruction):
-    """A list of positions along one dimension."""
-
-    operand: int
-    dim: int
-    constant: int
-
-    def run(self, registers: Registers, context: Context) -> Tensor:
-        return registers[self.operand].index_select(self.dim, context.constants[self.constant])
-
-
-@dataclasses.dataclass(frozen=True)
 class Gather(Instruction):
     """A different position for each lane, along dimensions that come right after the batch.
 
@@ -237,14 +225,15 @@ class Binary(Instruction):
 
 
 @dataclasses.dataclass(frozen=True)
-class Multiply(Instruction):
-    """A matrix product with a constant."""
+class WithConstant(Instruction):
+    """A function of one value and a constant."""
 
+    function: Callable[[Tensor, Tensor], Tensor]
     operand: int
     constant: int
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        return registers[self.operand] @ context.constants[self.constant]
+        return self.function(registers[self.operand], context.constants[self.constant])
 
 
 @dataclasses.dataclass(frozen=True)

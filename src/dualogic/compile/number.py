@@ -38,11 +38,8 @@ def check_independent(relation: ClassRelation) -> None:
 
 
 def find_entries(node: Any, why: str) -> Tensor:
-    """Which entry of its symbol an (indexed) expression is, at every position of its axes.
-
-    Args:
-        node: a symbol, or one that is indexed.
-        why: the end of what is said of a node that counts from the end of a ragged axis, and what to do.
+    """Which entry of its symbol an (indexed) expression is, at every position of its axes; ``why`` ends what is
+    said of a refusal.
     """
     if not hasattr(node, "items"):
         sizes = max_shape(node.shape)
@@ -126,23 +123,15 @@ class Join:
 
 
 class RelationProgram:
-    """The probability of a relation from the distributions of its classes.
+    """The probability of a relation from the distributions of its classes: one slot for each of them, then one for each step."""
 
-    Args:
-        work: what is computed, one slot each, after the slots of the classes.
-        classes: how many classes there are.
-    """
-
-    def __init__(self, work: tuple[Group | Cumulate | Join, ...], classes: int) -> None:
+    def __init__(self, work: tuple[Group | Cumulate | Join, ...]) -> None:
         self.work = work
-        self.classes = classes
         self._on_device: Constants[list[tuple[Tensor, ...]]] = Constants()
 
     def __call__(self, logarithms: Sequence[Tensor]) -> Tensor:
-        """The logarithm of the probability; ``NEVER`` or less where it is 0.
-
-        Args:
-            logarithms: of the classes' probabilities, ``(..., classes)`` each, broadcast against each other.
+        """The logarithm of the probability, ``NEVER`` or less where it is 0, from those of the classes, ``(...,
+        classes)`` each.
         """
         slots = [logarithm.clamp_min(NEVER) for logarithm in logarithms]
         constants = self._constants(slots[0].device)

@@ -45,10 +45,7 @@ class Size:
 
 
 def find_size(formula: Formula) -> Size:
-    """The size of the plan, in a time that is linear in the distinct parts.
-
-    Args:
-        formula: in negation normal form.
+    """The size of the plan of a formula in negation normal form, in a time that is linear in the distinct parts.
 
     Example:
         >>> import dualogic as dl
@@ -79,12 +76,7 @@ def find_size(formula: Formula) -> Size:
 
 
 def check_size(rules: Iterable[tuple[str, Formula]], normal: Mapping[str, Formula]) -> None:
-    """Refuse rules whose plan would be far larger than they are, or too deep for a tensor.
-
-    Args:
-        rules: as they are written.
-        normal: the same in negation normal form, by name.
-    """
+    """Refuse rules whose plan would be far larger than they are, or too deep for a tensor."""
     for name, formula in rules:
         size = find_size(normal[name])
         if size.depth + size.rank > DIMENSIONS:
