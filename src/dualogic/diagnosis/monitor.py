@@ -22,7 +22,7 @@ from dualogic.diagnosis.tally import Tally
 from dualogic.diagnosis.watch import watch
 from dualogic.diagnosis.window import HISTORY, Look, Sums, Window
 from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolError
-from dualogic.formula.fingerprint import fingerprint
+from dualogic.formula.printing import fingerprint
 from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
 from dualogic.loss.beliefs import first_view

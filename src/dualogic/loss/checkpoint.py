@@ -15,7 +15,7 @@ from dualogic.arguments import check_weight, shorten
 from dualogic.duals.table import Update
 from dualogic.errors import DualogicError
 from dualogic.formula.connective import Formula
-from dualogic.formula.fingerprint import stands_for
+from dualogic.formula.printing import stands_for
 from dualogic.methods.base import State
 
 if TYPE_CHECKING:
