@@ -35,11 +35,7 @@ ATOMS = ("boolean", "class", "value", "relation", "mask", "axis")
 
 
 def ground(formula: Formula, method: str) -> Proposition:
-    """The formula as a proposition.
-
-    Args:
-        formula: without free axes.
-        method: the name of the method that asks, for messages.
+    """A formula without free axes as a proposition; ``method`` is the one that asks, for messages.
 
     Raises:
         FormulaTypeError: a comparison of real-valued terms occurs.

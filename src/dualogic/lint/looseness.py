@@ -20,9 +20,8 @@ from dualogic.formula.connective import Formula, Quantifier
 from dualogic.formula.node import walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Categorical, Mask
-from dualogic.lint.atoms import AtomEncoder, Key, canonical, conjuncts, numbers_of, relax, within
+from dualogic.lint.atoms import AtomEncoder, Key, canonical, conjuncts, numbers_of, relax, to_linear, within
 from dualogic.lint.finding import Finding, found
-from dualogic.lint.linear import to_linear
 from dualogic.lint.samples import as_witness, draw_inputs
 from dualogic.lint.world import World, as_float, constant, exact
 
@@ -40,11 +39,7 @@ MOST_PARTS = 8
 def check_looseness(name: str, formula: Formula, ranges: Ranges, timeout: float) -> list[Finding]:
     """Look for outputs whose cost is below their distance to the satisfying set.
 
-    Args:
-        name: the rule's name.
-        formula: the rule; looked at only if all of its atoms are comparisons, for which a distance is defined.
-        ranges: of its variables.
-        timeout: seconds for each question.
+    A rule is looked at only if all of its atoms are comparisons, for which a distance is defined.
 
     Example:
         >>> import dualogic as dl
@@ -173,8 +168,8 @@ class _Search:
     def try_inputs(self, inputs: Mapping[str, Any]) -> tuple[int | None, float | None, float]:
         """The first of some inputs whose cost is below their distance, with the distance and the cost."""
         bound = {
-            name: value.log() if isinstance(symbol, Categorical) and symbol.input == "logits" else value
-            for (name, symbol), value in zip(self.formula.symbols.items(), (inputs[name] for name in self.formula.symbols))
+            name: inputs[name].log() if isinstance(symbol, Categorical) and symbol.input == "logits" else inputs[name]
+            for name, symbol in self.formula.symbols.items()
         }
         costs = self.formula.cost("probability", **bound)
         _, moved, changes = self._copy(self._rule(0), self.atoms)

@@ -75,8 +75,7 @@ def _numbers(
     limits: tuple[float | None, float | None],
     generator: torch.Generator,
 ) -> Tensor:
-    low = torch.tensor([start for start, _ in intervals], dtype=torch.float64)
-    high = torch.tensor([end for _, end in intervals], dtype=torch.float64)
+    low, high = torch.tensor(intervals, dtype=torch.float64).unbind(1)
     shape = (-1, *(1 for _ in sizes))
     middle = ((low + high) / 2).reshape(shape).expand(-1, *sizes)
     parts = [middle]
@@ -104,8 +103,6 @@ def as_witness(formula: Formula, inputs: Mapping[str, Tensor], place: int) -> di
         if isinstance(symbol, Categorical):
             labels = list(range(symbol.size)) if symbol.classes is None else list(symbol.classes)
             witness[name] = _label(value.tolist(), labels, value.dim())
-        elif isinstance(symbol, Boolean):
-            witness[name] = torch.as_tensor(value).tolist()
         else:
             witness[name] = value.tolist()
     return witness

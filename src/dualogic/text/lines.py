@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator
 
@@ -13,22 +12,14 @@ KEYWORDS = ("axis", "bool", "class", "constant", "group", "let", "mask", "member
 _WORD = re.compile(r"[^\s:=,]+")
 
 
-@dataclasses.dataclass(frozen=True)
-class Statement:
-    """One statement: its first line, counted from 1, and its text after as many empty lines as come before it."""
-
-    line: int
-    text: str
-
-
-def split(source: Source) -> Iterator[Statement]:
-    r"""The statements of a rule file.
+def split(source: Source) -> Iterator[tuple[int, str]]:
+    r"""The statements of a rule file: their first lines, counted from 1, and texts after as many empty lines as come before.
 
     A statement begins at the left margin and goes on in the indented lines below it; a line that begins with a closing
     bracket belongs to what it closes. The margin is that of the least indented line.
 
     Example:
-        >>> [statement.text.strip() for statement in split(Source("var x\nrule r:  # a comment\n    x <= 1"))]
+        >>> [text.strip() for _, text in split(Source("var x\nrule r:  # a comment\n    x <= 1"))]
         ['var x', 'rule r:  # a comment\n    x <= 1']
     """
     lines = source.text.split("\n")
@@ -37,7 +28,7 @@ def split(source: Source) -> Iterator[Statement]:
     starts = [number for number, line in enumerate(lines) if _begins(line, margin)]
     for start, end in zip(starts, [*starts[1:], len(lines)]):
         _check_keyword(source, lines[start], start, margin)
-        yield Statement(start + 1, "\n" * start + "\n".join(lines[start:end]))
+        yield start + 1, "\n" * start + "\n".join(lines[start:end])
 
 
 def _begins(line: str, margin: int) -> bool:

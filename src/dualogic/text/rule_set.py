@@ -184,12 +184,12 @@ def _decode(content: bytes, errors: str = "strict") -> str:
 
 def _read(source: Source, symbols: Any) -> RuleSet:
     declarations = Declarations(source, collect_names(symbols))
-    for statement in split(source):
-        tree = to_tree(source, statement.text, "statement")
+    for line, text in split(source):
+        tree = to_tree(source, text, "statement")
         try:
             declarations.read(tree)
         except RecursionError:
-            raise source.error(Place(statement.line, 1, 2), TOO_DEEP) from None
+            raise source.error(Place(line, 1, 2), TOO_DEEP) from None
     if not declarations.rules:
         raise source.error(Place(1, 1, 2), "there is no rule here", "write: rule NAME: FORMULA")
     return RuleSet(declarations.rules, declarations.declared, declarations.rule_lines, source.path, declarations.ranges)
