@@ -211,9 +211,7 @@ def _check(diagnosis: Any, file: Path) -> None:
 
 def _is_point(entry: Any) -> bool:
     """Whether an entry of a diagnosis's history has its epoch, and findings in pairs of a rule and a kind."""
-    if not isinstance(entry, dict) or not is_number(entry.get("epoch")):
-        return False
-    return are_pairs(entry.get("findings", []))
+    return isinstance(entry, dict) and is_number(entry.get("epoch")) and are_pairs(entry.get("findings", []))
 
 
 def _order(record: Record) -> tuple[bool, bool, str, int, str]:
