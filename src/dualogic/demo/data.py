@@ -60,10 +60,6 @@ def load_split(pool: str, seed: int) -> Split:
     The labelled set is the training images of all classes but 6. The pool is the training 6s (``"sixes"``, the paper's
     setting) or all training images (``"mixed"``), whose 6s the network has to tell apart by itself.
 
-    Args:
-        pool: ``"sixes"`` or ``"mixed"``.
-        seed: of the division.
-
     Example:
         >>> split = load_split("sixes", seed=0)
         >>> bool((split.labels == 6).any()), bool(split.pool_is_six.all())

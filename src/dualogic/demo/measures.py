@@ -77,9 +77,7 @@ def _percent(holds: Tensor) -> float:
 
 def _weights_on_q(logic: LogicLoss | None, split: Split) -> tuple[float | None, float | None]:
     """Mean weights on Q, the second operand of ``not P or Q``, for the pool's 6s and for its other images."""
-    if logic is None:
-        return None, None
-    weights = logic.weights(torch.arange(len(split.pool))).get("rule")
+    weights = None if logic is None else logic.weights(torch.arange(len(split.pool))).get("rule")
     if weights is None:
         return None, None
     on_q = weights[:, 1]
