@@ -17,19 +17,14 @@ POSITIVE, NEGATIVE, RISE, FALL, WITHOUT_NEGATIVE, WITHOUT_POSITIVE = range(6)
 
 
 class Network:
-    """Interned sums and products over ``count`` variables; built from the leaves up.
-
-    Attributes:
-        roots: the nodes to compute.
-        scale: literals to multiply a lone root with.
-    """
+    """Interned sums and products over ``count`` variables; built from the leaves up."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.leaves = len(KINDS) * count
         self.nodes: list[tuple[str, tuple[int, ...]]] = []
-        self.roots: list[int] = []
-        self.scale: list[int] = []
+        self.roots: list[int] = []  # the nodes to compute
+        self.scale: list[int] = []  # literals to multiply a lone root with
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
 
     def leaf(self, kind: int, variable: int) -> int:

@@ -29,26 +29,17 @@ Required = tuple[int, Node]
 
 @dataclasses.dataclass
 class Bound:
-    """Checked tensors of one call.
+    """Checked tensors of one call."""
 
-    Attributes:
-        tensors: by symbol name; floating point ones share ``dtype``.
-        batch: the length of the leading axis.
-        dtype: float32 or wider.
-        device: where everything lives.
-        selected: which samples the rules are about, ``(batch,)``; ``None`` for all. The others' tensors hold copies of a
-            selected sample, through which no gradient flows.
-        ruled: the same for each rule, ``(batch, rules)``; ``None`` if they do not differ.
-        dropped: how many samples were left out because none of them was selected.
-    """
-
-    tensors: dict[str, Tensor]
-    batch: int
-    dtype: torch.dtype
-    device: torch.device
+    tensors: dict[str, Tensor]  # by symbol name; floating point ones share `dtype`
+    batch: int  # the length of the leading axis
+    dtype: torch.dtype  # float32 or wider
+    device: torch.device  # where everything lives
+    # Which samples the rules are about, `(batch,)`; `None` for all. The others' tensors hold copies of a selected sample,
+    # through which no gradient flows.
     selected: Tensor | None = None
-    ruled: Tensor | None = None
-    dropped: int = 0
+    ruled: Tensor | None = None  # the same for each rule, `(batch, rules)`; `None` if they do not differ
+    dropped: int = 0  # how many samples were left out because none of them was selected
 
     def emptied(self) -> Bound:
         """A batch of no samples, which the tensors still have a gradient from."""

@@ -87,17 +87,11 @@ def _denial(cost: Tensor) -> Tensor:
 
 
 class Beliefs(NamedTuple):
-    """What is believed of antecedents and consequents, from their costs; all ``(batch, 2, ...)``.
+    """What is believed of antecedents and consequents, from their costs; all ``(batch, 2, ...)``."""
 
-    Attributes:
-        doubts: ``p - 1``.
-        against: ``1 - p``, above 0; only where costs are ``-log p``.
-        denied: its logarithm, likewise.
-    """
-
-    doubts: Tensor
-    against: Tensor | None
-    denied: Tensor | None
+    doubts: Tensor  # `p - 1`
+    against: Tensor | None  # `1 - p`, above 0; only where costs are `-log p`
+    denied: Tensor | None  # its logarithm, likewise
 
     @classmethod
     def of(cls, values: Tensor, logarithmic: bool) -> Beliefs:

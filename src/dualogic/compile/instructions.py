@@ -48,21 +48,13 @@ class Guided:
 
 @dataclasses.dataclass
 class Settled:
-    """Registers, with what no move of a weight changes: computed once, for a step and for its loss.
+    """Registers, with what no move of a weight changes: computed once, for a step and for its loss."""
 
-    Attributes:
-        taught: the registers.
-        levels: the value of each such level.
-        seen: what a step needs of it.
-        nears: see :class:`~dualogic.methods.mixture.Mixture`.
-        shares: likewise.
-    """
-
-    taught: Registers
-    levels: dict[int, Tensor]
-    seen: dict[int, Any]
-    nears: dict[int, Tensor | None]
-    shares: dict[int, Tensor | float]
+    taught: Registers  # the registers
+    levels: dict[int, Tensor]  # the value of each such level
+    seen: dict[int, Any]  # what a step needs of it
+    nears: dict[int, Tensor | None]  # see `Mixture`
+    shares: dict[int, Tensor | float]  # likewise
 
     def __getitem__(self, number: int) -> Tensor:
         return self.taught[number]
@@ -125,23 +117,14 @@ class Pick(Instruction):
 
 @dataclasses.dataclass(frozen=True)
 class Gather(Instruction):
-    """A different position for each lane, along dimensions that come right after the batch.
+    """A different position for each lane, along dimensions that come right after the batch."""
 
-    Args:
-        operand: of shape ``(batch, *sizes, *rest)``; ``dims`` positions are flattened together.
-        dims: how many dimensions are gathered.
-        lanes: the shape of the result between batch and rest.
-        constant: the flat positions, if they follow no regular pattern.
-        span: ``(start, length, sizes, order)`` if they are a permuted block.
-        stride: ``(start, stop, step)`` if they are a progression.
-    """
-
-    operand: int
-    dims: int
-    lanes: tuple[int, ...]
-    constant: int | None
-    span: tuple[int, int, tuple[int, ...], tuple[int, ...]] | None
-    stride: tuple[int, int, int] | None
+    operand: int  # of shape `(batch, *sizes, *rest)`; `dims` positions are flattened together
+    dims: int  # how many dimensions are gathered
+    lanes: tuple[int, ...]  # the shape of the result between batch and rest
+    constant: int | None  # the flat positions, if they follow no regular pattern
+    span: tuple[int, int, tuple[int, ...], tuple[int, ...]] | None  # `(start, length, sizes, order)` if they are a permuted block
+    stride: tuple[int, int, int] | None  # `(start, stop, step)` if they are a progression
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         value = registers[self.operand]

@@ -75,19 +75,12 @@ def holds(relation: ClassRelation, leaves: Sequence[Tensor]) -> Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Logarithms of sums of products: one product for each column of ``places``, ``width`` of them to a value.
+    """Logarithms of sums of products: one product for each column of ``places``, ``width`` of them to a value."""
 
-    Args:
-        operands: slots with a distribution along the last dimension.
-        places: for each operand, which of its entries is a factor, ``(values * width,)``.
-        padding: 0, and ``NEVER`` where a value has fewer products than others, ``(values * width,)``; ``None`` if none has.
-        width: how many products there are to a value.
-    """
-
-    operands: tuple[int, ...]
-    places: tuple[Tensor, ...]
-    padding: Tensor | None
-    width: int
+    operands: tuple[int, ...]  # slots with a distribution along the last dimension
+    places: tuple[Tensor, ...]  # for each operand, which of its entries is a factor, `(values * width,)`
+    padding: Tensor | None  # 0, and `NEVER` where a value has fewer products than others, `(values * width,)`; `None` if none has
+    width: int  # how many products there are to a value
 
     def run(self, slots: list[Tensor], constants: tuple[Tensor, ...]) -> Tensor:
         total: Tensor = functools.reduce(

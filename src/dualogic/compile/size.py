@@ -27,21 +27,13 @@ DIMENSIONS = 60
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """Of the plan of one formula.
+    """Of the plan of one formula."""
 
-    Attributes:
-        places: of connectives and atoms, each copy counted.
-        levels: of connectives that are computed together.
-        depth: of nested connectives.
-        parts: distinct nodes that the places are copies of.
-        rank: the most axes that a part has.
-    """
-
-    places: int
-    levels: int
-    depth: int
-    parts: int
-    rank: int
+    places: int  # of connectives and atoms, each copy counted
+    levels: int  # of connectives that are computed together
+    depth: int  # of nested connectives
+    parts: int  # distinct nodes that the places are copies of
+    rank: int  # the most axes that a part has
 
 
 def find_size(formula: Formula) -> Size:

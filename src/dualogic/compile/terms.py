@@ -35,19 +35,12 @@ _SMALL = 64
 
 
 class Value(NamedTuple):
-    """Where a term's value is found and how it is laid out.
+    """Where a term's value is found and how it is laid out."""
 
-    Attributes:
-        register: its register, or -1 for a plain number.
-        lanes: its lanes; none if it is the same for all of them.
-        rank: the number of its declared axes.
-        number: the value itself, for a plain number.
-    """
-
-    register: int
-    lanes: tuple[int, ...]
-    rank: int
-    number: float = 0.0
+    register: int  # its register, or -1 for a plain number
+    lanes: tuple[int, ...]  # its lanes; none if it is the same for all of them
+    rank: int  # the number of its declared axes
+    number: float = 0.0  # the value itself, for a plain number
 
 
 class TermBuilder:

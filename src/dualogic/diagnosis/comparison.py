@@ -17,23 +17,14 @@ WORSE_ERRORS = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class RuleComparison(Judged):
-    """What happened to one rule.
+    """What happened to one rule."""
 
-    Attributes:
-        name: of the rule.
-        text: the rule.
-        label: the class that the findings are about: the one with most violations before; ``None`` without labels.
-        before: the report on the baseline.
-        after: the report on the model.
-        findings: what the change says, the most serious first.
-    """
-
-    name: str
-    text: str
-    label: int | None
-    before: RuleReport
-    after: RuleReport
-    findings: tuple[Finding, ...]
+    name: str  # of the rule
+    text: str  # the rule
+    label: int | None  # the class that the findings are about: the one with most violations before; `None` without labels
+    before: RuleReport  # the report on the baseline
+    after: RuleReport  # the report on the model
+    findings: tuple[Finding, ...]  # what the change says, the most serious first
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,23 +28,14 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True)
 class Observed:
-    """One level of connectives, of which each lane is a connective and each unit a sample or an entry of one.
+    """One level of connectives, of which each lane is a connective and each unit a sample or an entry of one."""
 
-    Attributes:
-        level: where it stands in the plan.
-        holds: which operands hold, ``(batch, lanes, units, k)``.
-        decided: which of them hold without the help of undecided classes; see :func:`observe`.
-        mask: which operands exist (entries of a quantifier); ``None`` if all do.
-        exists: which units exist, ``(batch, lanes, units)``.
-        axes: the axes that the units stand for.
-    """
-
-    level: Level
-    holds: Tensor
-    decided: Tensor
-    mask: Tensor | None
-    exists: Tensor
-    axes: tuple[int, ...]
+    level: Level  # where it stands in the plan
+    holds: Tensor  # which operands hold, `(batch, lanes, units, k)`
+    decided: Tensor  # which of them hold without the help of undecided classes; see `observe`
+    mask: Tensor | None  # which operands exist (entries of a quantifier); `None` if all do
+    exists: Tensor  # which units exist, `(batch, lanes, units)`
+    axes: tuple[int, ...]  # the axes that the units stand for
 
 
 class _Recorder:
@@ -61,17 +52,11 @@ class _Recorder:
 
 @dataclasses.dataclass(frozen=True)
 class Observation:
-    """What holds in a batch.
+    """What holds in a batch."""
 
-    Attributes:
-        holds: which rules hold, ``(batch, rules)``; as ``formula.satisfied`` says.
-        decided: which hold also in the decided reading.
-        levels: the wanted connectives, by level number.
-    """
-
-    holds: Tensor
-    decided: Tensor
-    levels: dict[int, Observed]
+    holds: Tensor  # which rules hold, `(batch, rules)`; as `formula.satisfied` says
+    decided: Tensor  # which hold also in the decided reading
+    levels: dict[int, Observed]  # the wanted connectives, by level number
 
 
 @torch.no_grad()

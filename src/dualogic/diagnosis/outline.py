@@ -16,26 +16,15 @@ CHOICES = ("or", "implies")
 
 @dataclasses.dataclass(frozen=True)
 class Connective:
-    """One connective of a rule.
+    """One connective of a rule."""
 
-    Attributes:
-        path: the rule's name, followed by operand positions in its negation normal form.
-        kind: ``"or"``, ``"implies"`` (whose operands are the negated antecedent and the consequent), ``"and"``, ``"all"`` or
-            ``"any"``.
-        text: the connective as written.
-        operands: the texts of its operands.
-        antecedent: that of an implication.
-        counted: ``"samples"``, or ``"entries"`` below a quantifier.
-        consequent: that of an implication.
-    """
-
-    path: str
-    kind: str
-    text: str
-    operands: tuple[str, ...]
-    antecedent: Formula | None
-    counted: str
-    consequent: Formula | None = None
+    path: str  # the rule's name, followed by operand positions in its negation normal form
+    kind: str  # "or", "implies" (whose operands are the negated antecedent and the consequent), "and", "all" or "any"
+    text: str  # the connective as written
+    operands: tuple[str, ...]  # the texts of its operands
+    antecedent: Formula | None  # that of an implication
+    counted: str  # "samples", or "entries" below a quantifier
+    consequent: Formula | None = None  # that of an implication
 
 
 def outline(name: str, formula: Formula) -> list[Connective]:

@@ -51,16 +51,12 @@ class Tally:
 
 
 class Worst:
-    """For each rule, the ``count`` samples of the largest cost; of equal ones, the earliest.
-
-    Attributes:
-        costs: ``(kept, rules)``, the largest first.
-        facts: ``(kept, rules, 4)``: position, index, label (-1 where there is none), whether the rule holds.
-    """
+    """For each rule, the ``count`` samples of the largest cost; of equal ones, the earliest."""
 
     def __init__(self, count: int, rules: int) -> None:
         self.count = count
-        self.costs = torch.zeros(0, rules, dtype=torch.float64)
+        self.costs = torch.zeros(0, rules, dtype=torch.float64)  # `(kept, rules)`, the largest first
+        # `(kept, rules, 4)`: position, index, label (-1 where there is none), whether the rule holds.
         self.facts = torch.zeros(0, rules, 4, dtype=torch.long)
 
     def add(self, costs: Tensor, holds: Tensor, index: Tensor | None, labels: Tensor | None, offset: int) -> None:

@@ -63,34 +63,23 @@ class Look:
 
 
 class Window:
-    """Sums over looks, by key; rates are made from sums, so that batches of different sizes and rare events count rightly.
-
-    Attributes:
-        looks: how many there were.
-        start: the sums of the first :data:`START` looks.
-        recent: the sums of all looks, each weighted by :data:`DECAY` to the power of its age.
-        counts: how many looks had each key.
-        latest: of values that are no sums, such as ``delta``: the latest.
-        peaks: for each implication, ``recent`` when its antecedent was most often true.
-        troughs: for each implication, ``recent`` when its consequent held least often where no rule asks for it.
-        pulls: for each implication, the pull per sample away from its antecedent at the latest :data:`LATE` looks.
-        broken: for each rule or implication, how often it was broken at the latest :data:`LATE` looks.
-        whole: of the pulls on each implication's consequent: the sums of all looks.
-        lowest: of the task's loss: the smallest running mean.
-    """
+    """Sums over looks, by key; rates are made from sums, so that batches of different sizes and rare events count rightly."""
 
     def __init__(self) -> None:
-        self.looks = 0
-        self.start: Sums = {}
-        self.recent: Sums = {}
-        self.counts: dict[Hashable, int] = {}
-        self.latest: Sums = {}
-        self.peaks: dict[str, tuple[float, Sums]] = {}
+        self.looks = 0  # how many there were
+        self.start: Sums = {}  # the sums of the first `START` looks
+        self.recent: Sums = {}  # the sums of all looks, each weighted by `DECAY` to the power of its age
+        self.counts: dict[Hashable, int] = {}  # how many looks had each key
+        self.latest: Sums = {}  # of values that are no sums, such as `delta`: the latest
+        self.peaks: dict[str, tuple[float, Sums]] = {}  # for each implication, `recent` when its antecedent was most often true
+        # For each implication, `recent` when its consequent held least often where no rule asks for it.
         self.troughs: dict[str, tuple[float, Sums]] = {}
+        # For each implication, the pull per sample away from its antecedent at the latest `LATE` looks.
         self.pulls: dict[str, tuple[float, ...]] = {}
+        # For each rule or implication, how often it was broken at the latest `LATE` looks.
         self.broken: dict[str, tuple[float, ...]] = {}
-        self.whole: Sums = {}
-        self.lowest: float | None = None
+        self.whole: Sums = {}  # of the pulls on each implication's consequent: the sums of all looks
+        self.lowest: float | None = None  # of the task's loss: the smallest running mean
 
     def add(self, sums: Mapping[Hashable, Tensor], latest: Mapping[Hashable, Tensor]) -> None:
         """Take a look into account; all tensors are on the host."""

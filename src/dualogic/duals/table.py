@@ -30,19 +30,12 @@ Apply = Callable[[Tensor, Tensor], Tensor]
 
 @dataclasses.dataclass
 class Update:
-    """New rows that are not written yet.
+    """New rows that are not written yet."""
 
-    Attributes:
-        rows: what to write.
-        index: where; ``None`` for a shared row.
-        local: the new rows of the batch at hand, in its order, for its loss.
-        selected: which of ``rows`` the update is about; ``None`` for all. The others are what they were.
-    """
-
-    rows: Tensor
-    index: Tensor | None
-    local: Tensor
-    selected: Tensor | None = None
+    rows: Tensor  # what to write
+    index: Tensor | None  # where; `None` for a shared row
+    local: Tensor  # the new rows of the batch at hand, in its order, for its loss
+    selected: Tensor | None = None  # which of `rows` the update is about; `None` for all. The others are what they were.
 
 
 class DualTable:

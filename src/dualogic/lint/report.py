@@ -16,19 +16,12 @@ _LEVELS = {"info": "note", "warning": "warning", "error": "error"}
 
 @dataclasses.dataclass(frozen=True)
 class FileReport:
-    """What was found in one rule file.
+    """What was found in one rule file."""
 
-    Attributes:
-        path: the file.
-        lines: the line of each rule.
-        findings: empty if the file could not be read; shown by severity, then by line.
-        problem: why it could not be read, or ``None``.
-    """
-
-    path: str
-    lines: Mapping[str, int]
-    findings: Sequence[Finding]
-    problem: str | None = None
+    path: str  # the file
+    lines: Mapping[str, int]  # the line of each rule
+    findings: Sequence[Finding]  # empty if the file could not be read; shown by severity, then by line
+    problem: str | None = None  # why it could not be read, or `None`
 
     @property
     def ordered(self) -> list[Finding]:

@@ -22,25 +22,17 @@ Path = tuple[tuple[Any, Union[Formula, None]], ...]
 
 @dataclasses.dataclass
 class Site:
-    """An operand, at all positions of the axes around it.
+    """An operand, at all positions of the axes around it."""
 
-    Attributes:
-        role: ``"alternative"``, ``"antecedent"`` or ``"consequent"``.
-        node: the connective.
-        operand: the operand itself.
-        dropped: the part of the rule that must be taken as true when the operand is asked about, because it only holds
-            where the operand fails; ``None`` if the whole rule can be kept.
-        around: the sites that it stands inside of.
-        holds: for each position, that the operand holds where it matters.
-        places: for each position, when it matters, and that the operand holds.
-    """
-
-    role: str
-    node: Formula
-    operand: Formula
+    role: str  # "alternative", "antecedent" or "consequent"
+    node: Formula  # the connective
+    operand: Formula  # the operand itself
+    # The part of the rule that must be taken as true when the operand is asked about, because it only holds where the operand
+    # fails; `None` if the whole rule can be kept.
     dropped: Formula | None
-    around: tuple[int, ...]
-    holds: list[Any] = dataclasses.field(default_factory=list)
+    around: tuple[int, ...]  # the sites that it stands inside of
+    holds: list[Any] = dataclasses.field(default_factory=list)  # for each position, that the operand holds where it matters
+    # For each position, when it matters, and that the operand holds.
     places: list[tuple[Path, Any]] = dataclasses.field(default_factory=list)
 
     @functools.cached_property

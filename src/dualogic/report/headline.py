@@ -24,21 +24,13 @@ SEVERITY = ("shortcut", "broken", "both ways", "unclear", "learned", "no rule", 
 
 @dataclasses.dataclass(frozen=True)
 class Headline:
-    """A verdict.
+    """A verdict."""
 
-    Attributes:
-        tone: one of :data:`SEVERITY`.
-        kind: of the finding that it is made from; see :mod:`dualogic.diagnosis.verdict`.
-        sentence: the verdict.
-        details: all findings, as the diagnosis words them.
-        label: the class that it is about; ``None`` for all samples.
-    """
-
-    tone: str
-    kind: str
-    sentence: str
-    details: tuple[str, ...] = ()
-    label: int | None = None
+    tone: str  # one of `SEVERITY`
+    kind: str  # of the finding that it is made from; see diagnosis/verdict.py
+    sentence: str  # the verdict
+    details: tuple[str, ...] = ()  # all findings, as the diagnosis words them
+    label: int | None = None  # the class that it is about; `None` for all samples
 
 
 def write_headline(report: ShortcutReport, comparison: Comparison | None, words: Mapping[str, str]) -> Headline:
