@@ -74,11 +74,8 @@ class Circuit:
         self._on_device: Constants[_Indices] = Constants()
 
     def __call__(self, positive: Tensor, negative: Tensor) -> Tensor:
-        """Logarithms of the roots' values, ``(batch, roots)``.
-
-        Args:
-            positive: logarithms of the weights of the variables, ``(batch, variables)``; finite.
-            negative: those of their negations.
+        """Logarithms of the roots' values, ``(batch, roots)``, from finite ones of the weights, ``(batch, variables)``, and of
+        those of their negations.
         """
         if self.flat:
             return self._sum(positive, negative)

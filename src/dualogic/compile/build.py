@@ -29,9 +29,8 @@ from dualogic.formula.symbol import ClassIndex
 class Builder(TermBuilder):
     """Collects the instructions, constants and levels of one plan: connectives and atoms here, terms in the base class.
 
-    Args:
-        mode: what atoms are worth: ``"probability"`` or ``"log"`` costs, ``"truth"``, or ``"degree"`` (costs for
-            comparisons, probabilities for classes and Booleans).
+    ``mode`` says what atoms are worth: ``"probability"`` or ``"log"`` costs, ``"truth"``, or ``"degree"`` (costs for comparisons,
+    probabilities for classes and Booleans).
     """
 
     def __init__(self, mode: str) -> None:

@@ -60,13 +60,8 @@ def possible_sides(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def deny(antecedent: Tensor, share: Tensor | float, logarithmic: bool, believed: Tensor | None = None) -> Tensor:
-    """What ``P >> Q`` costs where ``Q`` cannot hold: what denying ``P`` does, and infinity where ``P`` is certain.
-
-    Args:
-        antecedent: the cost ``S(P)``, finite.
-        share: how much of its gradient is held back.
-        logarithmic: costs are ``-log p``.
-        believed: what takes the place of ``S(P)``, by the same share; itself by default.
+    """What ``P >> Q`` costs where ``Q`` cannot hold: what denying ``P``, of the finite cost ``S(P)``, does; infinity where ``P``
+    is certain. A share of the gradient is held back, and what is believed takes as much of the place of ``S(P)``.
 
     Example:
         >>> import torch
@@ -125,10 +120,7 @@ def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:
 def join_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float) -> Tensor:
     """The log-odds of the weight on ``Q`` before anything is learned: those of ``P``, and half of those of ``Q`` if it is known.
 
-    Args:
-        antecedent: the log-odds of the belief in ``P``.
-        consequent: those of the belief in ``Q``.
-        share: how much of ``P`` is evidence: at 1 what is believed about ``Q`` tells nothing.
+    Of that, as much as of ``P`` is no evidence: at a share of 1 what is believed about ``Q`` tells nothing.
     """
     if isinstance(share, float):
         return antecedent if share == 1.0 else torch.add(antecedent, consequent, alpha=HALF * (1.0 - share))
@@ -171,14 +163,8 @@ def rest(
 
 
 def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
-    """:func:`excess` with a gradient that is divided: ``weight`` of it into the consequent, the rest into the antecedent.
-
-    Args:
-        antecedent: the cost ``S(P)``.
-        consequent: the cost ``S(Q)``.
-        weight: on ``Q``, within [0, 1], without a gradient.
-        share: how much of the gradient into ``P`` is held back.
-        logarithmic: costs are ``-log p``.
+    """:func:`excess` of ``S(P)`` and ``S(Q)`` with a gradient that is divided: ``weight`` of it, within [0, 1], goes into ``Q``,
+    the rest, less the share that is held back, into ``P``.
 
     Example:
         >>> import torch

@@ -26,11 +26,8 @@ SURE = 50.0
 def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: Bound) -> dict[str, Tensor]:
     """The true values of symbols as tensors, after checks.
 
-    Args:
-        labels: by the name of a symbol: classes ``(batch, *shape)`` as integers for a categorical, 0 and 1 for a Boolean (where a
-            negative one means that it is not known), numbers for a variable (where NaN means the same).
-        symbols: of the rules.
-        bound: what the model says.
+    By name: classes ``(batch, *shape)`` as integers for a categorical, 0 and 1 for a Boolean (where a negative one means that it
+    is not known), numbers for a variable (where NaN means the same).
     """
     truths: dict[str, Tensor] = {}
     for name, values in labels.items():

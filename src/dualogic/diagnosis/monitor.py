@@ -298,10 +298,9 @@ class Monitor:
 
 
 class Hook:
-    """What a loss calls after forward. A copy of the loss is not watched, and neither is one that was pickled.
+    """What a loss calls after forward, with what it was called with, by position and by name, and with what it gives.
 
-    Args:
-        see: called with what the loss was called with, by position and by name, and with what it gives.
+    A copy of the loss is not watched, and neither is one that was pickled.
     """
 
     def __init__(self, see: Callable[[tuple[Any, ...], Mapping[str, Any], Tensor], None] | None = None) -> None:

@@ -15,12 +15,9 @@ CHOICE_MARGIN = 0.01
 
 
 class Tally:
-    """Sums of columns, by key, in total and for each label.
+    """Sums of columns, by key, in total and for each label; in float64, so that counts stay exact up to 2^53.
 
-    Sums are float64: counts stay exact up to 2^53.
-
-    Args:
-        waiting: bring each sum to the host; otherwise those without labels stay on their device, and nothing waits for it.
+    Each sum is brought to the host by one that is ``waiting``; otherwise those without labels stay on their device.
     """
 
     def __init__(self, waiting: bool = True) -> None:

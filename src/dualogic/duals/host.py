@@ -62,11 +62,6 @@ class HostTable(DualTable):
     first. The table itself is ordinary memory that is taken up row by row; what is pinned is a batch's rows on their way.
     ``torch.compile`` leaves these methods as they are, so its graph ends and begins anew around them.
 
-    Args:
-        samples: the number of rows.
-        width: dual variables per sample.
-        dtype: of the storage.
-
     Example:
         >>> import torch
         >>> table = HostTable(5, 2, torch.float32)
@@ -109,10 +104,9 @@ class HostTable(DualTable):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def prefetch(self, index: Tensor) -> None:
-        """Start bringing rows to the device; :meth:`fetch` of the same index then waits for less.
+        """Start bringing rows ``(batch,)`` to the device; :meth:`fetch` of the same index then waits for less.
 
-        Args:
-            index: ``(batch,)`` on the host. At most 8 batches are kept in advance; older ones are forgotten.
+        At most 8 batches are kept in advance; older ones are forgotten.
         """
         if self._reader is None:
             self._reader = ThreadPoolExecutor(1, "dualogic-prefetch")

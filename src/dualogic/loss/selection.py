@@ -53,10 +53,10 @@ class Selection:
         return self.ruled if other is None else self.ruled & other.unsqueeze(1)
 
     def columns(self, owners: Tensor) -> Tensor:
-        """Which stored numbers count, for all ``(batch,)`` or for each ``(batch, width)``.
+        """Which stored numbers count, for all ``(batch,)`` or for each ``(batch, width)``, by the rule that owns each
+        ``(width,)``.
 
-        Args:
-            owners: the rule of each number, ``(width,)``; the number of rules stands for all of them.
+        The number of rules, as an owner, stands for all of them.
         """
         if self.ruled is None:
             return self.mask

@@ -77,12 +77,8 @@ class Steps:
     def find(self, key: Any, held: Tensors, given: Tensors, walk: Callable[..., tuple[Seen, Later]], fixed: Tensors) -> Any:
         """The recorded call and the form of its results; nothing, if it is not recorded.
 
-        Args:
-            key: what decides which operations it makes.
-            held: the first of its tensors, which may change before a backward pass.
-            given: the others.
-            walk: that is recorded.
-            fixed: tensors that never change.
+        ``key`` decides which operations it makes; ``held``, the first of its tensors, may change before a backward pass, and
+        ``fixed`` ones never do.
         """
         if key not in self.known:
             if len(self.known) < MOST and 0 < sum(tensor.numel() for tensor in (*held, *given)) <= LARGEST:

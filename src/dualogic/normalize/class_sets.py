@@ -9,10 +9,8 @@ from dualogic.normalize.evidence import map_literals, mark_literals
 
 
 def unfold_class_sets(formula: Formula) -> Formula:
-    """Replace ``f != k`` and ``f.isin(...)`` by an ``or`` over the classes that remain, at a level of its own.
-
-    Args:
-        formula: in negation normal form.
+    """Replace ``f != k`` and ``f.isin(...)``, in negation normal form, by an ``or`` over the classes that remain, at its own
+    level.
 
     Example:
         >>> import dualogic as dl

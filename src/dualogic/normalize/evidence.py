@@ -9,13 +9,9 @@ from dualogic.formula.evidence import Evidence
 
 
 def mark_literals(formula: Formula, share: float) -> Formula:
-    """Mark every literal as evidence; what a marker that is there already lets pass is multiplied by ``1 - share``.
+    """Mark every literal of a negation normal form as evidence; what a marker there lets pass is multiplied by ``1 - share``.
 
     The chain rule makes this the same as one marker around the whole: each path to a literal passes one marker either way.
-
-    Args:
-        formula: in negation normal form.
-        share: of the gradient that is held back.
 
     Example:
         >>> import dualogic as dl

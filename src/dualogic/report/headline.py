@@ -34,12 +34,9 @@ class Headline:
 
 
 def write_headline(report: ShortcutReport, comparison: Comparison | None, words: Mapping[str, str]) -> Headline:
-    """The most serious finding in the task's own words.
+    """The most serious finding in the task's own words; what a comparison with the run without the rule says goes first.
 
-    Args:
-        report: on the run.
-        comparison: with the run without the rule, if there is one; what it says goes first.
-        words: what it means to make a part of the rule true, by its text.
+    ``words`` tell what it means to make a part of the rule true, by its text.
     """
     judged = {name: rule.findings for name, rule in (comparison or report).rules.items()}
     kind = verdict.most_serious(judged.values())
