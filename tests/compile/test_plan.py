@@ -8,7 +8,7 @@ import torch
 
 import dualogic as dl
 from dualogic.compile.evaluate import take_extreme
-from dualogic.compile.pattern import find_pattern
+from dualogic.compile.instructions import find_pattern
 from dualogic.compile.plan import compile_rules
 from operations import assert_linear
 

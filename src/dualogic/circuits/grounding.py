@@ -25,7 +25,7 @@ from dualogic.formula.evidence import Evidence
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import Ragged, Shape, max_shape, shorten
 from dualogic.formula.symbol import Mask, MaskComplement, MaskIndex, MaskJunction
-from dualogic.normalize.depth import check_depth
+from dualogic.normalize.nnf import check_depth
 
 Proposition = tuple[Any, ...]
 Position = tuple[int, ...]

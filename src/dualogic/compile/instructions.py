@@ -7,6 +7,7 @@ Every value has the shape ``(batch, *lanes, *axes)``. *Lanes* number the nodes t
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ from dualogic.formula.shape import Shape, format_shape
 Key = tuple[Any, ...]
 Operand = tuple[int, "Key | None"]
 """A register and the index that brings its value to the rank of the operation."""
+Span = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+Stride = tuple[int, int, int]
 
 
 @dataclasses.dataclass
@@ -123,8 +126,8 @@ class Gather(Instruction):
     dims: int  # how many dimensions are gathered
     lanes: tuple[int, ...]  # the shape of the result between batch and rest
     constant: int | None  # the flat positions, if they follow no regular pattern
-    span: tuple[int, int, tuple[int, ...], tuple[int, ...]] | None  # `(start, length, sizes, order)` if they are a permuted block
-    stride: tuple[int, int, int] | None  # `(start, stop, step)` if they are a progression
+    span: Span | None  # `(start, length, sizes, order)` if they are a permuted block
+    stride: Stride | None  # `(start, stop, step)` if they are a progression
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         value = registers[self.operand]
@@ -146,6 +149,37 @@ class Gather(Instruction):
             return value[:, start:stop:step].reshape(batch, *self.lanes, *rest)
         assert self.constant is not None
         return value.index_select(1, context.constants[self.constant]).view(batch, *self.lanes, *rest)
+
+
+def find_pattern(positions: Tensor) -> tuple[Span | None, Stride | None]:
+    """Recognise positions that can be read without gathering: a permuted block, or a progression."""
+    flat = positions.flatten().tolist()
+    shape = tuple(positions.shape)
+    start = flat[0]
+    if min(flat) != start or len(flat) == 1:
+        return (None, None) if len(flat) > 1 or start < 0 else (None, (start, start + 1, 1))
+    strides = [0 if size == 1 else int(positions.movedim(dim, 0)[1].flatten()[0]) - start for dim, size in enumerate(shape)]
+    expected = torch.full(shape, start)
+    for dim, (size, stride) in enumerate(zip(shape, strides)):
+        view = [1] * len(shape)
+        view[dim] = size
+        expected = expected + (torch.arange(size) * stride).reshape(view)
+    if not torch.equal(expected, positions):
+        return None, None
+    real = [dim for dim, size in enumerate(shape) if size > 1]
+    ordered = sorted(real, key=lambda dim: -strides[dim])
+    block = 1
+    for dim in reversed(ordered):
+        if strides[dim] != block:
+            break
+        block *= shape[dim]
+    else:
+        sizes = tuple(shape[dim] for dim in ordered)
+        return (start, math.prod(sizes), sizes, tuple(1 + ordered.index(dim) for dim in real)), None
+    if len(real) == 1 and strides[real[0]] > 0:
+        step = strides[real[0]]
+        return None, (start, start + (len(flat) - 1) * step + 1, step)
+    return None, None
 
 
 @dataclasses.dataclass(frozen=True)

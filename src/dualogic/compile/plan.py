@@ -21,7 +21,7 @@ from dualogic.formula.connective import Formula, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import Node, children, walk
-from dualogic.normalize.class_sets import unfold_class_sets
+from dualogic.normalize.literals import unfold_class_sets
 from dualogic.normalize.nnf import to_nnf
 from dualogic.normalize.unlabelled import Unlabelled
 

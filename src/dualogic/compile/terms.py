@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from dualogic.compile import instructions as ops
-from dualogic.compile.pattern import find_pattern
 from dualogic.compile.signature import Signatures
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import items_to_key
@@ -22,11 +21,7 @@ from dualogic.formula.shape import WHOLE, Item, Shape, Size, max_shape
 from dualogic.formula.symbol import Categorical, ClassExpression, MaskComplement, MaskJunction, Probabilities
 from dualogic.formula.term import ARITHMETIC, Absolute, Arithmetic, Constant, MatrixProduct, Negation, Number, Reduction
 
-_UNARY: dict[type, Callable[[Tensor], Tensor]] = {
-    Negation: operator.neg,
-    Absolute: torch.abs,
-    MaskComplement: torch.logical_not,
-}
+_UNARY: dict[type, Callable[[Tensor], Tensor]] = {Negation: operator.neg, Absolute: torch.abs, MaskComplement: torch.logical_not}
 _REDUCTIONS: dict[str, Callable[..., Tensor]] = {"sum": torch.sum, "max": torch.amax, "min": torch.amin}
 _softmax: Callable[[Tensor], Tensor] = functools.partial(torch.softmax, dim=-1)
 _log_softmax: Callable[[Tensor], Tensor] = functools.partial(torch.log_softmax, dim=-1)
@@ -225,7 +220,7 @@ class TermBuilder:
         flat = torch.zeros(len(positions), dtype=torch.long)
         for column, size in zip(columns, fixed):
             flat = flat * size + column
-        span, stride = find_pattern(flat.reshape(lanes))
+        span, stride = ops.find_pattern(flat.reshape(lanes))
         constant = self._constant(flat) if span is None and stride is None else None
         return ops.Gather(register, len(sizes), lanes, constant, span, stride)
 

@@ -86,12 +86,7 @@ def one_thread() -> Iterator[None]:
 
 @one_thread()
 def train(
-    split: Split,
-    pool: str,
-    method: str | None,
-    epochs: int,
-    seed: int,
-    on_epoch: Callable[[], None] = lambda: None,
+    split: Split, pool: str, method: str | None, epochs: int, seed: int, on_epoch: Callable[[], None] = lambda: None
 ) -> Run:
     """Train a network from scratch: cross-entropy on the labelled images, and the rule on the pool from the first epoch.
 

@@ -96,13 +96,7 @@ def count_junctions(observed: Observed) -> Tensor:
     hits = find_hits(observed) & exists
     number = hits.sum(-1)
     antecedent = ~observed.holds[..., 0] & observed.exists
-    units = [
-        observed.exists,
-        number >= 2,
-        (number == 0) & observed.exists,
-        antecedent,
-        antecedent & observed.holds[..., 1],
-    ]
+    units = [observed.exists, number >= 2, (number == 0) & observed.exists, antecedent, antecedent & observed.holds[..., 1]]
     alone = hits & (number == 1).unsqueeze(-1)
     return torch.cat([torch.stack(units, -1).sum(2), hits.sum(2), alone.sum(2)], dim=-1)
 

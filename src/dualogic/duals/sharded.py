@@ -45,13 +45,7 @@ class ShardedTable(DualTable):
 
     @eager
     def advance(
-        self,
-        index: Tensor,
-        rows: Tensor,
-        moves: Tensor,
-        apply: Apply,
-        counted: Tensor | None,
-        selected: Tensor | None = None,
+        self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None, selected: Tensor | None = None
     ) -> Update:
         route = self._find_route(index)
         chosen = selected if counted is None else counted

@@ -108,13 +108,7 @@ class DualTable:
         return self.fetch(index), index, good
 
     def advance(
-        self,
-        index: Tensor,
-        rows: Tensor,
-        moves: Tensor,
-        apply: Apply,
-        counted: Tensor | None,
-        selected: Tensor | None = None,
+        self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None, selected: Tensor | None = None
     ) -> Update:
         """The rows after a step; a sample that occurs several times moves by the mean of its moves.
 
@@ -210,13 +204,7 @@ class SharedRow(DualTable):
         return self.values
 
     def advance(
-        self,
-        index: Any,
-        rows: Tensor,
-        moves: Tensor,
-        apply: Apply,
-        counted: Tensor | None,
-        selected: Tensor | None = None,
+        self, index: Any, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None, selected: Tensor | None = None
     ) -> Update:
         count = moves.shape[0] if counted is None else counted.sum(0).clamp_min(1)
         new = apply(rows, moves.sum(0, keepdim=True) / count)

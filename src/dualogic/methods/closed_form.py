@@ -79,10 +79,7 @@ class Closed(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        compute: Callable[[], tuple[Tensor, Slopes]],
-        repeat: Callable[[Sequence[Tensor]], Tensor],
-        *atoms: Tensor,
+        ctx: Any, compute: Callable[[], tuple[Tensor, Slopes]], repeat: Callable[[Sequence[Tensor]], Tensor], *atoms: Tensor
     ) -> Tensor:
         losses, ctx.slopes = compute()
         ctx.repeat = repeat

@@ -231,12 +231,7 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = GRADIENT
 
 
 def _descend(
-    branch: Branch,
-    slope: Tensor,
-    mixture: Mixture,
-    moves: dict[int, Tensor],
-    notes: dict[int, Tensor],
-    manner: Manner,
+    branch: Branch, slope: Tensor, mixture: Mixture, moves: dict[int, Tensor], notes: dict[int, Tensor], manner: Manner
 ) -> None:
     # Not a closure: one that calls itself is a cycle, and would keep a step's tensors until Python looks for cycles.
     if not isinstance(branch, (JunctionBranch, QuantifierBranch)):

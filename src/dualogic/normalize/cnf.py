@@ -92,9 +92,7 @@ class _Distributor:
             return clauses
         return [
             dataclasses.replace(
-                clause,
-                shape=(*(1,) * missing, *clause.shape),
-                universal=frozenset(dim + missing for dim in clause.universal),
+                clause, shape=(*(1,) * missing, *clause.shape), universal=frozenset(dim + missing for dim in clause.universal)
             )
             for clause in clauses
         ]
