@@ -70,8 +70,8 @@ def check_depth(formula: Formula) -> None:
         depths[id(node)] = below + isinstance(node, Formula)
     if (depth := depths[id(formula)]) > MOST_LEVELS:
         raise SizeError(
-            f"a formula can be nested {MOST_LEVELS} deep, and this one is {depth:,} deep: {formula.brief()}. Write a chain of one "
-            f"connective without levels, as in a & b & c, or state its parts as rules of their own"
+            f"a formula can be nested {MOST_LEVELS} deep, and this one is {depth:,} deep: {formula.brief()}. Write a chain of "
+            f"one connective without levels, as in a & b & c, or state its parts as rules of their own"
         )
 
 
