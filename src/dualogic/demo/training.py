@@ -22,23 +22,14 @@ LEARNING_RATE = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What one training run did.
+    """What one training run did."""
 
-    Attributes:
-        pool: what the rule saw, ``"sixes"`` or ``"mixed"``.
-        method: how the rule was taught; ``"none"`` for no rule.
-        options: the method with all its options, as text.
-        history: measures before training and after each epoch.
-        seconds: wall time.
-        failure: why training stopped early; ``None`` if it did not.
-    """
-
-    pool: str
-    method: str
-    options: str
-    history: tuple[Measures, ...]
-    seconds: float
-    failure: str | None = None
+    pool: str  # what the rule saw, "sixes" or "mixed"
+    method: str  # how the rule was taught; "none" for no rule
+    options: str  # the method with all its options, as text
+    history: tuple[Measures, ...]  # measures before training and after each epoch
+    seconds: float  # wall time
+    failure: str | None = None  # why training stopped early; `None` if it did not
 
     @property
     def final(self) -> Measures:
