@@ -255,12 +255,7 @@ class Vocabulary:
 
 
 def both_logarithms(probability: Tensor) -> tuple[Tensor, Tensor]:
-    """``log p`` and ``log(1 - p)``, both finite.
-
-    Example:
-        >>> both_logarithms(torch.tensor([0.5, 0.0]))[0]
-        tensor([ -0.6931, -87.3365])
-    """
+    """``log p`` and ``log(1 - p)``, both finite."""
     return -negative_log(probability), -negative_log(1.0 - probability)
 
 

@@ -39,10 +39,6 @@ def find_commands() -> dict[str, Callable[..., Command]]:
 
     Those of this package are the attribute ``COMMAND`` of each module of :mod:`dualogic.cli.commands`. Other packages add
     theirs by entry points of the group ``dualogic.commands``.
-
-    Example:
-        >>> "demo" in find_commands()
-        True
     """
     names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
     own = {name: importlib.import_module(f"{commands.__name__}.{name}").COMMAND for name in names}

@@ -22,12 +22,7 @@ MOST = 50.0
 
 
 def row_label(method: str) -> str:
-    """How a method is called in the table and the figure.
-
-    Example:
-        >>> row_label("none"), row_label("dual")
-        ('no rule', 'dual')
-    """
+    """How a method is called in the table and the figure."""
     return "no rule" if method == NO_RULE else method
 
 

@@ -78,10 +78,5 @@ class Alarm:
 
 
 def make_alarm(kind: str, rule: str, path: str, message: str, severity: str = WARNING) -> Alarm:
-    """An alarm with what to try.
-
-    Example:
-        >>> make_alarm(FROZEN, "rule", "rule", "the weights are still equal").severity
-        'warning'
-    """
+    """An alarm with what to try."""
     return Alarm(kind, rule, path, severity, message, ADVICE[kind])

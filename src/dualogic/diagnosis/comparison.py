@@ -126,7 +126,9 @@ def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Fin
             if finding is not None:
                 found.append(finding)
     if not found:
-        found.append(_judge_whole(before, after, whose.format(units="samples")))
+        kind = verdict.VIOLATED if (after.violated or 0.0) > verdict.MUCH_VIOLATED else verdict.SATISFIED
+        held = f"satisfied on {percent(before.satisfied)} of the {whose.format(units='samples')} before"
+        found.append(Finding(kind, f"{held}, on {percent(after.satisfied)} after", after.name))
     return found
 
 
@@ -139,13 +141,6 @@ def _find_elsewhere(before: RuleReport, after: RuleReport, labels: Sequence[int]
         if finding is not None:
             found.append(finding)
     return found
-
-
-def _judge_whole(before: RuleReport, after: RuleReport, where: str) -> Finding:
-    violated = after.violated or 0.0
-    kind = verdict.VIOLATED if violated > verdict.MUCH_VIOLATED else verdict.SATISFIED
-    sentence = f"satisfied on {percent(before.satisfied)} of the {where} before, on {percent(after.satisfied)} after"
-    return Finding(kind, sentence, after.name)
 
 
 def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:

@@ -143,16 +143,13 @@ class LogicCheck:
             return
         core = self.prover.minimise(answer.core, [], fails)
         sources = sorted((self.owner[literal.get_id()] for literal in core), key=list(self.rules).index)
-        if len(sources) == 1 and self._follows(sources[0], name):
+        other = self.encoder.formula(self.rules[sources[0]], (), False) if len(sources) == 1 else None
+        if other is not None and self.prover.ask([self.holds[name]], other).verdict == "unsat":
             message = f"rule {name!r} says the same as rule {sources[0]!r}"
         else:
             message = f"rule {name!r} follows from {_rules(sources)}, so it adds nothing"
         witness = self._witness([self.holds[other] for other in (*sources, name)])
         self.findings.append(found("implied", (name, *sources), message, witness))
-
-    def _follows(self, name: str, source: str) -> bool:
-        fails = self.encoder.formula(self.rules[name], (), False)
-        return self.prover.ask([self.holds[source]], fails).verdict == "unsat"
 
     # Parts that cannot hold
 

@@ -22,10 +22,9 @@ from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.lint.atoms import AtomEncoder, Key, canonical, conjuncts, numbers_of, relax, to_linear, within
 from dualogic.lint.finding import Finding, found
-from dualogic.lint.samples import as_witness, draw_inputs
+from dualogic.lint.samples import Ranges, as_witness, draw_inputs
 from dualogic.lint.world import World, as_float, constant, exact
 
-Ranges = Mapping[str, tuple[float | None, float | None]]
 Place = tuple[str, dict[str, Any], float, Union[float, None]]
 """A verdict, an output, its cost and its distance."""
 NO_ANSWER: Place = ("unknown", {}, 0.0, None)
@@ -88,13 +87,11 @@ class _Search:
         self.encoder.formula(formula)
         self.atoms = self.encoder.atoms
         self.linear = {key: to_linear(atom.difference) for key, atom in self.atoms.items()}
-        self.fixed = [*self.world.full_length(), *self._masks()]
+        masks = [name for name, symbol in self.world.symbols.items() if isinstance(symbol, Mask)]
+        left_in = [self.world.truth(name, entry) for name in masks for entry in self.world.entries(name)]
+        self.fixed = [*self.world.full_length(), *left_in]
         self.free = not any(numbers_of([axiom]) for axiom in self.world.axioms)
         self.independent = self._is_independent()
-
-    def _masks(self) -> list[Any]:
-        masks = [name for name, symbol in self.world.symbols.items() if isinstance(symbol, Mask)]
-        return [self.world.truth(name, entry) for name in masks for entry in self.world.entries(name)]
 
     def _is_independent(self) -> bool:
         """Whether every term can be changed without changing another one."""

@@ -87,12 +87,7 @@ def _show(value: Any) -> str:
 
 
 def to_json(reports: Sequence[FileReport]) -> str:
-    """A list of files, each with its findings.
-
-    Example:
-        >>> json.loads(to_json([FileReport("my.rules", {}, [])]))
-        [{'file': 'my.rules', 'problem': None, 'findings': []}]
-    """
+    """A list of files, each with its findings."""
     files = [
         {
             "file": report.path,
@@ -105,12 +100,7 @@ def to_json(reports: Sequence[FileReport]) -> str:
 
 
 def to_sarif(reports: Sequence[FileReport], version: str) -> str:
-    """A SARIF 2.1.0 log with one run.
-
-    Example:
-        >>> json.loads(to_sarif([FileReport("my.rules", {}, [])], "1.0"))["runs"][0]["results"]
-        []
-    """
+    """A SARIF 2.1.0 log with one run."""
     kinds = list(KINDS)
     rules = [
         {

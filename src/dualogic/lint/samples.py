@@ -17,13 +17,14 @@ from dualogic.formula.shape import max_shape
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.formula.term import Constant, Number
 
+Ranges = Mapping[str, tuple[float | None, float | None]]
 MOST_INTERVALS = 12
 RANDOM = 8
 LARGE = 20_000
 """Symbols with more entries than this get fewer inputs."""
 
 
-def draw_inputs(formula: Formula, ranges: Mapping[str, tuple[float | None, float | None]]) -> dict[str, Tensor]:
+def draw_inputs(formula: Formula, ranges: Ranges) -> dict[str, Tensor]:
     """Tensors for all symbols, in float64: variables, probabilities (also where the rule takes logits) and masks.
 
     Variables lie between the rule's constants: first all entries in the middle of one interval, then at random within it or

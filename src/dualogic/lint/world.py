@@ -205,12 +205,7 @@ class World:
 
 
 def as_float(value: Any) -> float:
-    """A number of a model.
-
-    Example:
-        >>> as_float(z3.Q(1, 4))
-        0.25
-    """
+    """A number of a model."""
     if z3.is_algebraic_value(value):
         value = value.approx(17)
     return float(Fraction(value.numerator_as_long(), value.denominator_as_long()))

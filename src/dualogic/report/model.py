@@ -192,16 +192,12 @@ def _recorded_steps(record: Record) -> list[dict[str, Any]]:
                 branches = groups.setdefault(match["group"] or ALL, {}).setdefault(match["branch"], {})
                 branches[match["kind"]] = value / 100 if match["kind"] == "holds" else value
         if groups:
-            found = {group: {"parts": {RECORDED: _as_part(branches)}} for group, branches in groups.items()}
+            found = {}
+            for group, branches in groups.items():
+                holds, weights = ([values.get(key) for values in branches.values()] for key in ("holds", "weight"))
+                found[group] = {"parts": {RECORDED: {"holds": holds, "weights": weights}}}
             steps.append({"epoch": row["epoch"], POOL: {RECORDED: found}})
     return steps
-
-
-def _as_part(branches: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "holds": [values.get("holds") for values in branches.values()],
-        "weights": [values.get("weight") for values in branches.values()],
-    }
 
 
 def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:

@@ -130,7 +130,8 @@ class Recorder:
                 },
             },
         )
-        self._writes = _is_first_process()
+        group = torch.distributed
+        self._writes = not (group.is_available() and group.is_initialized()) or group.get_rank() == 0
         self._handle: Any = None
         self.is_open = False
         self._started = self._looked = self._wrote = 0.0
@@ -366,8 +367,3 @@ def _as_number(name: str, value: Any) -> float:
         raise SymbolError(
             f"{name!r} is no symbol of the rules, so it must be a number to show; got {type(value).__name__}"
         ) from error
-
-
-def _is_first_process() -> bool:
-    group = torch.distributed
-    return not (group.is_available() and group.is_initialized()) or group.get_rank() == 0
