@@ -237,7 +237,7 @@ class Circuit:
         parts = []
         for part, variables in zip(self.parts, index.parts):
             sides = [side.t() if variables is None else side.t().index_select(0, variables) for side in (positive, negative)]
-            value = _weigh(*sides, part.rise, part.fall)
+            value = _weigh(sides[0], sides[1], part.rise, part.fall)
             if part.stored and values is not None:
                 values.narrow(0, part.start, part.length).copy_(value)
             parts.append(value)

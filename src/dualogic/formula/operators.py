@@ -28,7 +28,10 @@ class Operators(Node, Generic[Value]):
     def _refuse_logic(self, other: Any = None) -> Formula:
         raise FormulaTypeError(self._no_formula.format(self.brief()))
 
-    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = __invert__ = _refuse_logic
+    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _refuse_logic
+
+    def __invert__(self) -> Formula:
+        return self._refuse_logic()
 
     def __add__(self, other: Any) -> Value:
         return self._calculate("+", self, other)

@@ -54,7 +54,7 @@ def keep_part(
 def summarize(report: ShortcutReport) -> dict[str, Any]:
     """The numbers of a report that its charts show: by rule, then by class (:data:`ALL` for all samples)."""
     return {
-        name: {str(group): _summarize_rule(part) for group, part in {ALL: rule, **rule.classes}.items()}
+        name: {str(group): _summarize_rule(part) for group, part in [(ALL, rule), *rule.classes.items()]}
         for name, rule in report.rules.items()
     }
 
