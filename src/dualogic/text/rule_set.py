@@ -15,12 +15,11 @@ from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.printing import to_rope
 from dualogic.formula.shape import format_count
-from dualogic.text.lines import split
 from dualogic.text.names import collect_names
 from dualogic.text.parsing import TOO_DEEP
 from dualogic.text.source import Place, Source
 from dualogic.text.statement import Declarations
-from dualogic.text.syntax import to_tree
+from dualogic.text.syntax import split, to_tree
 from dualogic.text.writing import collect_declared, write_rules
 
 MOST_BYTES = 4 << 20

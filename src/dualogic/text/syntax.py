@@ -1,20 +1,21 @@
-"""Text to syntax tree, by the grammar beside this file; an error tells what was expected, and how it is written here."""
+"""Text to statements, and these to syntax trees, by the grammar beside this file; an error tells what was expected."""
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from dualogic.errors import MissingExtraError, ParseError, how_to_install
-from dualogic.text.lines import KEYWORDS
+from dualogic.errors import MissingExtraError, ParseError, how_to_install, suggest
 from dualogic.text.source import Place, Source, place_of
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
+KEYWORDS = ("axis", "bool", "class", "constant", "group", "let", "mask", "membership", "rule", "var")
+_WORD = re.compile(r"[^\s:=,]+")
 CLOSING = {"_RIGHT_ROUND": ")", "_RIGHT_SQUARE": "]", "_RIGHT_BRACE": "}", "_COMMA": ",", "_COLON": ":", "_ASSIGN": "="}
 WORDS = {"_THEN": "then", "_MAX": "max", "_FOR": "for", "_EACH": "each", "_FROM": "from", "_OF": "of"}
 
@@ -44,6 +45,43 @@ HINTS = {
 
 _CODE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^#])*""")
 """A line up to its comment; a ``#`` in quotes begins none."""
+
+
+def split(source: Source) -> Iterator[tuple[int, str]]:
+    r"""The statements of a rule file: their first lines, counted from 1, and texts after as many empty lines as come before.
+
+    A statement begins at the left margin and goes on in the indented lines below it; a line that begins with a closing
+    bracket belongs to what it closes. The margin is that of the least indented line.
+
+    Example:
+        >>> [text.strip() for _, text in split(Source("var x\nrule r:  # a comment\n    x <= 1"))]
+        ['var x', 'rule r:  # a comment\n    x <= 1']
+    """
+    lines = source.text.split("\n")
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    margin = min(indents, default=0)
+    starts = [number for number, line in enumerate(lines) if _begins_statement(line, margin)]
+    for start, end in zip(starts, [*starts[1:], len(lines)]):
+        _check_keyword(source, lines[start], start, margin)
+        yield start + 1, "\n" * start + "\n".join(lines[start:end])
+
+
+def _begins_statement(line: str, margin: int) -> bool:
+    rest = line[margin:]
+    return bool(rest.strip()) and not line[:margin].strip() and rest[0] not in " \t#)]}"
+
+
+def _check_keyword(source: Source, line: str, number: int, margin: int) -> None:
+    match = _WORD.match(line, margin)
+    word = match[0] if match else line[margin : margin + 1]
+    if word in KEYWORDS:
+        return
+    place = Place(number + 1, margin + 1, margin + 1 + len(word))
+    raise source.error(
+        place,
+        f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
+        f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
+    )
 
 
 @functools.cache
