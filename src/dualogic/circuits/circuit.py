@@ -74,8 +74,9 @@ class Circuit:
         self._on_device: Constants[_Indices] = Constants()
 
     def __call__(self, positive: Tensor, negative: Tensor) -> Tensor:
-        """Logarithms of the roots' values, ``(batch, roots)``, from finite ones of the weights, ``(batch, variables)``, and of
-        those of their negations.
+        """Logarithms of the roots' values, ``(batch, roots)``, from those of the weights of variables and of their negations.
+
+        Both are ``(batch, variables)``, and finite.
         """
         if self.flat:
             return self._sum(positive, negative)

@@ -38,9 +38,7 @@ def check_independent(relation: ClassRelation) -> None:
 
 
 def find_entries(node: Any, why: str) -> Tensor:
-    """Which entry of its symbol an (indexed) expression is, at every position of its axes; ``why`` ends what is
-    said of a refusal.
-    """
+    """Which entry of its symbol an (indexed) expression is, at every position of its axes; ``why`` ends a refusal."""
     if not hasattr(node, "items"):
         sizes = max_shape(node.shape)
         return torch.arange(math.prod(sizes)).reshape(sizes)
@@ -123,9 +121,7 @@ class RelationProgram:
         self._on_device: Constants[list[tuple[Tensor, ...]]] = Constants()
 
     def __call__(self, logarithms: Sequence[Tensor]) -> Tensor:
-        """The logarithm of the probability, ``NEVER`` or less where it is 0, from those of the classes, ``(...,
-        classes)`` each.
-        """
+        """The logarithm of the probability, ``NEVER`` or less for 0, from those of the classes, ``(..., classes)`` each."""
         slots = [logarithm.clamp_min(NEVER) for logarithm in logarithms]
         constants = self._constants(slots[0].device)
         for step, moved in zip(self.work, constants):

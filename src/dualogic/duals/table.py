@@ -127,9 +127,7 @@ class DualTable:
         return Update(new, index, new)
 
     def commit(self, update: Update, step: Tensor) -> None:
-        """Write new rows after ``step`` updates, on which stochastic rounding depends; where an index occurs
-        twice, its rows are equal.
-        """
+        """Write new rows after ``step`` updates, by which rounding draws; where an index occurs twice, its rows are equal."""
         assert update.index is not None
         self.values.index_copy_(0, update.index, to_storage(update.rows, self.values.dtype, step, update.index))
 

@@ -49,8 +49,7 @@ class Selection:
         return self.ruled if other is None else self.ruled & other.unsqueeze(1)
 
     def columns(self, owners: Tensor) -> Tensor:
-        """Which stored numbers count, for all ``(batch,)`` or for each ``(batch, width)``, by the rule that owns each
-        ``(width,)``.
+        """Which stored numbers count, for all ``(batch,)`` or for each ``(batch, width)``, by the rule that owns each.
 
         The number of rules, as an owner, stands for all of them.
         """

@@ -146,9 +146,7 @@ class Violated:
 
 
 class Kept:
-    """Sums :func:`hold` over the literals of the clauses that are met, as :class:`Violated` has seen; ``constant``
-    keeps flags.
-    """
+    """Sums :func:`hold` over the literals of the clauses that are met, as :class:`Violated` has seen them."""
 
     def __init__(self, seen: dict[int, Tensor], constant: Callable[[Any, list[bool], torch.device], Tensor]) -> None:
         self.seen = seen

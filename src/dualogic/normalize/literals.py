@@ -33,8 +33,7 @@ def mark_literals(formula: Formula, share: float) -> Formula:
 
 
 def unfold_class_sets(formula: Formula) -> Formula:
-    """Replace ``f != k`` and ``f.isin(...)``, in negation normal form, by an ``or`` over the classes that remain, at its own
-    level.
+    """Replace ``f != k`` and ``f.isin(...)`` of a negation normal form by an ``or`` over the classes that remain.
 
     Example:
         >>> import dualogic as dl
