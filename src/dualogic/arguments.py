@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SymbolError, suggest
+from dualogic.formula import shape as formula_shape
 from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.shape import as_int, format_shape
 
 SMALLEST, LARGEST = 1e-12, 1e12
+shorten = functools.partial(formula_shape.shorten, limit=120)
+"""A text, cut off with dots if it is long."""
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
@@ -56,11 +60,6 @@ def check_tolerances(tol: Any, lead: Any) -> tuple[float, float]:
     if not 0 <= ahead < 1:
         raise OptionError(f"lead must be at least 0 and below 1; got {lead!r}")
     return relaxed, ahead
-
-
-def shorten(text: str, limit: int = 120) -> str:
-    """``text``, cut off with dots if it is long."""
-    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def check_rules(rules: Any) -> dict[str, Formula]:

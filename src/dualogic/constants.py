@@ -45,11 +45,9 @@ class Constants(Generic[T]):
         self._kept: dict[Hashable, T] = {}
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What is kept under ``key``, made by ``make`` at the first call.
+        """What is kept under ``key``, made at the first call from numbers, or from tensors that are no inference tensors.
 
-        Args:
-            key: with the device, and all else that the constant depends on.
-            make: builds it from numbers, or from tensors that are no inference tensors themselves.
+        The key has the device in it, and all else that the constant depends on.
         """
         found = self._kept.get(key)
         if found is None:

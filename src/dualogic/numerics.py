@@ -27,13 +27,7 @@ def is_transformed() -> bool:
 
 
 def negative_log(probability: Tensor) -> Tensor:
-    """``-log p``, finite at 0 and never negative.
-
-    Args:
-        probability: any shape, within [0, 1] up to rounding.
-
-    Returns:
-        The same shape; at most ``-log`` of the smallest normal number (87 in float32).
+    """``-log p`` of any shape, never negative and finite at 0: at most ``-log`` of the smallest normal number (87 in float32).
 
     Example:
         >>> import torch
@@ -66,12 +60,7 @@ class _NegativeLog(torch.autograd.Function):
 
 
 def hold_back(value: Tensor, share: float, believed: Tensor | None = None) -> Tensor:
-    """The same value, with a gradient that is smaller by this share.
-
-    Args:
-        value: any shape.
-        share: above 0 and at most 1, where nothing passes.
-        believed: what takes the place of the value, by the same share; the value itself by default.
+    """The same value, or by its share what is believed, with a gradient that is smaller by this share: at 1 nothing passes.
 
     Example:
         >>> import torch
@@ -175,16 +164,10 @@ def project_to_simplex(point: Tensor, dim: int, mask: Tensor | None = None) -> T
 
 
 def product(values: Tensor) -> Tensor:
-    """The product along axis 1, by multiplying halves.
+    """The product of ``(batch, k, ...)`` along axis 1, by multiplying halves; ones if ``k`` is 0.
 
     The same as ``values.prod(1)``, whose backward pass looks for zeros and so waits for the device at every step, which also
     forbids recording it in a CUDA graph.
-
-    Args:
-        values: ``(batch, k, ...)``.
-
-    Returns:
-        ``(batch, ...)``; ones if ``k`` is 0.
 
     Example:
         >>> product(torch.tensor([[2.0, 3.0, 4.0]]))

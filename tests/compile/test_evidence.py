@@ -222,7 +222,7 @@ def test_markers_cost_no_operations_and_unmarked_rules_nothing():
     pairs = [(one, two) for one in symbols for two in symbols if one is not two]
     rules = [dl.And([dl.Implies(one == 3, two == 4, evidence=share) for one, two in pairs]) for share in (None, True)]
     bare, marked = (compile_rules([("rule", rule)], "log") for rule in rules)
-    assert len(marked._instructions) == len(bare._instructions)
+    assert len(marked.instructions) == len(bare.instructions)
     assert compile_rules([("rule", rules[0])], "log") is bare
     assert [leaf.share for leaf in bare.leaves] == [0.0, 0.0]
     assert [leaf.share for leaf in marked.leaves] == [1.0, 0.0]

@@ -8,7 +8,7 @@ import torch
 
 import dualogic as dl
 from dualogic.compile.evaluate import take_extreme
-from dualogic.compile.pattern import find_pattern
+from dualogic.compile.instructions import find_pattern
 from dualogic.compile.plan import compile_rules
 from operations import assert_linear
 
@@ -34,7 +34,7 @@ def test_ten_thousand_clauses_compile_quickly_into_few_operations():
 
     assert_linear(prepare, 1000)
     plan = plan_of(random_clauses(10_000))
-    assert len(plan._instructions) <= 10
+    assert len(plan.instructions) <= 10
     assert len(plan.levels) == 2
     assert plan.width == 10_000 * 4
 
@@ -49,7 +49,7 @@ def test_clauses_over_many_symbols_and_classes_are_few_operations():
     symbols = [dl.categorical(f"f{number}", 10, input="logits") for number in range(20)]
     rule = dl.And([(f == i) >> (g == (i + 1) % 10) for f, g in itertools.permutations(symbols, 2) for i in range(10)])
     plan = plan_of(rule, "log")
-    assert len(plan._instructions) < 60
+    assert len(plan.instructions) < 60
     assert len(plan.levels) == 2
 
 
@@ -109,7 +109,7 @@ def test_a_shared_sub_term_is_computed_once():
     p = dl.var("p", 100)
     s = p @ torch.rand(100, 20)
     plan = plan_of(((s == 0) | (s == 1)).all())
-    assert sum(type(instruction).__name__ == "Multiply" for instruction in plan._instructions) == 1
+    assert sum(type(instruction).__name__ == "WithConstant" for instruction in plan.instructions) == 1
 
 
 @pytest.mark.parametrize(

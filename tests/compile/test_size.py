@@ -12,8 +12,7 @@ import dualogic as dl
 from dualogic.compile.build import Builder
 from dualogic.compile.plan import compile_rules
 from dualogic.compile.size import find_size
-from dualogic.formula.fingerprint import fingerprint, stands_for
-from dualogic.formula.printing import TEXT_LIMIT, to_rope
+from dualogic.formula.printing import TEXT_LIMIT, fingerprint, stands_for, to_rope
 from dualogic.normalize.nnf import to_nnf
 
 SECONDS = 20.0

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 import dualogic as dl
-from dualogic.data.randomness import get_random_state, set_random_state
+from dualogic.data.resumable import get_random_state, set_random_state
 
 
 class Noisy(Dataset):

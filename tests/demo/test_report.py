@@ -7,8 +7,7 @@ import pytest
 from dualogic import methods
 from dualogic.demo import Measures, Run, Study, choose_methods, choose_pools, run_study, study
 from dualogic.demo.figure import save_figure, spread
-from dualogic.demo.table import make_table
-from dualogic.demo.verdict import describe_pool, describe_run
+from dualogic.demo.table import describe_pool, describe_run, make_table
 from dualogic.errors import MissingExtraError, OptionError
 
 

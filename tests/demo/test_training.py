@@ -5,8 +5,7 @@ from torch import nn
 import dualogic as dl
 from dualogic.demo import load_split, training
 from dualogic.demo.measures import measure
-from dualogic.demo.model import make_network
-from dualogic.demo.training import train
+from dualogic.demo.training import make_network, train
 from dualogic.errors import NonFiniteError
 
 

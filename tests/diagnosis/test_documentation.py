@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from dualogic.diagnosis import chance, comparison, verdict
+from dualogic.diagnosis import comparison, verdict
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "diagnosis.md"
 
@@ -23,4 +23,4 @@ def test_every_verdict_is_listed_with_its_thresholds():
     assert f"{100 * verdict.TOO_OFTEN:.0f} %" in meaning[verdict.TOO_WIDE]
     assert f"at least {verdict.FEW}" in meaning[verdict.CONTRADICTED]
     assert f"{100 * verdict.NEVER:.0f} %" in meaning[verdict.WORSE]
-    assert (comparison.WORSE_ERRORS, chance.SIGNIFICANT) == (2.0, 4.0)
+    assert (comparison.WORSE_ERRORS, verdict.SIGNIFICANT) == (2.0, 4.0)

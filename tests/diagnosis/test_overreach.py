@@ -9,7 +9,7 @@ from hypothesis import given
 
 import dualogic as dl
 from dualogic.diagnosis import alarm, verdict, watch_consequent
-from dualogic.diagnosis.chance import rises
+from dualogic.diagnosis.verdict import rises
 
 p, r, q = dl.boolean("p"), dl.boolean("r"), dl.boolean("q")
 RULE = p >> q

@@ -133,9 +133,8 @@ def test_what_the_tables_of_the_documentation_say():
 
 
 def test_the_statements_of_the_documentation_are_read():
-    from dualogic.text.lines import KEYWORDS
     from dualogic.text.source import Source
-    from dualogic.text.syntax import to_tree
+    from dualogic.text.syntax import KEYWORDS, to_tree
 
     section = PAGE.read_text(encoding="utf-8").split("## What a file declares")[1].split("\n\n")[1]
     written = [text for line in section.split("\n")[2:] for text in re.findall(r"`([^`]+)`", line.split(" | ")[0])]

@@ -21,44 +21,26 @@ GROUP_OVERHEAD = 64
 
 @dataclasses.dataclass
 class Part:
-    """Leaves of one kind.
+    """Leaves of one kind."""
 
-    Attributes:
-        rise: factor of the positive logarithm.
-        fall: factor of the negative one.
-        start: the first of their rows.
-        length: how many.
-        variables: whose they are; ``None`` for all.
-        stored: some group gathers single rows of it, or it holds a root.
-    """
-
-    rise: float
-    fall: float
-    start: int
-    length: int
-    variables: Tensor | None
-    stored: bool = False
+    rise: float  # factor of the positive logarithm
+    fall: float  # factor of the negative one
+    start: int  # the first of their rows
+    length: int  # how many
+    variables: Tensor | None  # whose they are; `None` for all
+    stored: bool = False  # some group gathers single rows of it, or it holds a root
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Nodes that are computed together.
+    """Nodes that are computed together."""
 
-    Attributes:
-        start: the first of their rows.
-        nodes: how many.
-        terms: of each sum.
-        factors: of each term.
-        rows: ``nodes * terms * factors`` rows to gather.
-        part: the leaves that they are, all of them in order; read without gathering.
-    """
-
-    start: int
-    nodes: int
-    terms: int
-    factors: int
-    rows: Tensor
-    part: int | None
+    start: int  # the first of their rows
+    nodes: int  # how many
+    terms: int  # of each sum
+    factors: int  # of each term
+    rows: Tensor  # `nodes * terms * factors` rows to gather
+    part: int | None  # the leaves that they are, all of them in order; read without gathering
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +74,9 @@ class Circuit:
         self._on_device: Constants[_Indices] = Constants()
 
     def __call__(self, positive: Tensor, negative: Tensor) -> Tensor:
-        """Logarithms of the roots' values, ``(batch, roots)``.
+        """Logarithms of the roots' values, ``(batch, roots)``, from those of the weights of variables and of their negations.
 
-        Args:
-            positive: logarithms of the weights of the variables, ``(batch, variables)``; finite.
-            negative: those of their negations.
+        Both are ``(batch, variables)``, and finite.
         """
         if self.flat:
             return self._sum(positive, negative)

@@ -27,10 +27,8 @@ DECISIONS = 20_000
 def settle_relations(proposition: Proposition, exclusive: bool) -> Proposition:
     """Leave relations that are independent of all else, write out the others.
 
-    Args:
-        proposition: a ground formula.
-        exclusive: all classes exclude each other. Otherwise only those do that a written-out relation counts with: a number has
-            one value. Atoms about classes that exclude each other become ``("value", name, entry, labels)``.
+    All classes exclude each other if they are ``exclusive``; otherwise only those do that a written-out relation counts with: a
+    number has one value. Atoms about classes that exclude each other become ``("value", name, entry, labels)``.
     """
     found = atoms(proposition)
     users: dict[tuple[str, int], set[int]] = defaultdict(set)

@@ -25,7 +25,7 @@ from dualogic.formula.evidence import Evidence
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import Ragged, Shape, max_shape, shorten
 from dualogic.formula.symbol import Mask, MaskComplement, MaskIndex, MaskJunction
-from dualogic.normalize.depth import check_depth
+from dualogic.normalize.nnf import check_depth
 
 Proposition = tuple[Any, ...]
 Position = tuple[int, ...]
@@ -35,11 +35,7 @@ ATOMS = ("boolean", "class", "value", "relation", "mask", "axis")
 
 
 def ground(formula: Formula, method: str) -> Proposition:
-    """The formula as a proposition.
-
-    Args:
-        formula: without free axes.
-        method: the name of the method that asks, for messages.
+    """A formula without free axes as a proposition; ``method`` is the one that asks, for messages.
 
     Raises:
         FormulaTypeError: a comparison of real-valued terms occurs.

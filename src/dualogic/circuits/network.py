@@ -6,6 +6,8 @@ logarithms of a variable's two weights they are worth ``p``, ``n``, ``p - n``, `
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from typing import Any
 
 ONE = -1
@@ -15,22 +17,14 @@ POSITIVE, NEGATIVE, RISE, FALL, WITHOUT_NEGATIVE, WITHOUT_POSITIVE = range(6)
 
 
 class Network:
-    """Interned sums and products; built from the leaves up.
-
-    Args:
-        count: the number of variables.
-
-    Attributes:
-        roots: the nodes to compute.
-        scale: literals to multiply a lone root with.
-    """
+    """Interned sums and products over ``count`` variables; built from the leaves up."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.leaves = len(KINDS) * count
         self.nodes: list[tuple[str, tuple[int, ...]]] = []
-        self.roots: list[int] = []
-        self.scale: list[int] = []
+        self.roots: list[int] = []  # the nodes to compute
+        self.scale: list[int] = []  # literals to multiply a lone root with
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
 
     def leaf(self, kind: int, variable: int) -> int:
@@ -75,22 +69,12 @@ class Network:
 
     def uses(self) -> dict[int, int]:
         """How often each inner node is an operand or a root."""
-        found: dict[int, int] = {}
-        for node in self.reachable():
-            for operand in self[node][1]:
-                found[operand] = found.get(operand, 0) + 1
-        for root in self.roots:
-            found[root] = found.get(root, 0) + 1
-        return found
+        operands = (operand for node in self.reachable() for operand in self[node][1])
+        return Counter(itertools.chain(operands, self.roots))
 
 
 def from_sdd(roots: list[Any], count: int) -> Network:
-    """The network of decision diagrams: each decision is a sum, over its elements, of prime times sub.
-
-    Args:
-        roots: ``pysdd`` nodes, none of them false.
-        count: the number of variables.
-    """
+    """The network of ``pysdd`` nodes, none of them false: each decision is a sum, over its elements, of prime times sub."""
     network = Network(count)
     done: dict[int, int] = {}
 
@@ -202,11 +186,4 @@ def factor_out(network: Network, limit: int, fixed: frozenset[int] = frozenset()
 
 def _without(network: Network, missing: int, base: list[int]) -> list[int]:
     kinds = {NEGATIVE: WITHOUT_NEGATIVE, POSITIVE: WITHOUT_POSITIVE}
-    found = []
-    variable = 0
-    while missing:
-        if missing & 1:
-            found.append(network.leaf(kinds[base[variable]], variable))
-        missing >>= 1
-        variable += 1
-    return found
+    return [network.leaf(kinds[base[variable]], variable) for variable in range(missing.bit_length()) if missing >> variable & 1]

@@ -43,10 +43,10 @@ class Relation:
 
 
 class Vocabulary:
-    """Numbers the variables of propositions and computes their weights.
+    """Numbers the variables of ground formulas and computes their weights.
 
     Args:
-        propositions: ground formulas.
+        propositions: the formulas.
         symbols: the declared symbols by name.
         exclusive: classes of a categorical exclude each other, instead of being independent; so do those that a relation counts.
         exactly_one: for independent classes: add to each proposition that every categorical in it has exactly one class.
@@ -59,12 +59,13 @@ class Vocabulary:
         self.exactly_one = exactly_one
         propositions = [settle_relations(proposition, exclusive) for proposition in propositions]
         found = atoms(*propositions)
-        self.groups = {name: self._partition(name, found) for name in _names(found, "value")}
+        counted = dict.fromkeys(atom[1] for atom in found if atom[0] == "value")
+        self.groups = {name: self._partition(name, found) for name in counted}
         orders = {name: [label for group in groups for label in group] for name, groups in self.groups.items()}
         self._class_order = {name: torch.tensor(order) for name, order in orders.items() if order != sorted(order)}
         self._numbers: dict[Key, int] = {}
         for atom in found:
-            for key in self._keys(atom, found):
+            for key in self._keys(atom):
                 self._numbers.setdefault(key, len(self._numbers))
         self.propositions = [self._translate(proposition) for proposition in propositions]
         self.count = len(self._numbers)
@@ -82,7 +83,7 @@ class Vocabulary:
         ordered = sorted(alike.items(), key=lambda entry: (not any(entry[0]), entry[1]))
         return [tuple(labels) for _, labels in ordered]
 
-    def _keys(self, atom: Proposition, found: list[Proposition]) -> list[Key]:
+    def _keys(self, atom: Proposition) -> list[Key]:
         if atom[0] not in ("class", "value"):
             return [atom]
         _, name, entry, labels = atom
@@ -167,20 +168,18 @@ class Vocabulary:
 
     def probabilities(self, bound: Bound) -> Tensor:
         """The variables' probabilities ``(batch, variables)``, for a :attr:`plain` vocabulary."""
-        parts = []
-        for kind, name, columns in self._blocks:
-            parts.append(self._pick(kind, name, _flatten(self._padded(name, bound)), columns))
-        return self._arrange(parts)
+        return self._arrange([self._pick(kind, name, self._padded(name, bound), columns) for kind, name, columns in self._blocks])
 
     def weights(self, bound: Bound) -> tuple[Tensor, Tensor]:
         """Logarithms of the probabilities that each variable is true, and false; ``(batch, variables)`` each, finite."""
         sides: tuple[list[Tensor], list[Tensor]] = ([], [])
         for kind, name, columns in self._blocks:
             for side, value in zip(sides, self._logarithms(kind, name, bound)):
-                side.append(self._pick(kind, name, _flatten(value), columns))
+                side.append(self._pick(kind, name, value, columns))
         return self._arrange(sides[0]), self._arrange(sides[1])
 
     def _pick(self, kind: str, name: str, value: Tensor, columns: Tensor) -> Tensor:
+        value = value.flatten(1) if value.dim() > 1 else value.unsqueeze(1)
         if self._whole[kind, name] and columns.numel() == value.shape[1]:
             return value
         return value.index_select(1, self._index((kind, name), columns, value.device))
@@ -256,12 +255,7 @@ class Vocabulary:
 
 
 def both_logarithms(probability: Tensor) -> tuple[Tensor, Tensor]:
-    """``log p`` and ``log(1 - p)``, both finite.
-
-    Example:
-        >>> both_logarithms(torch.tensor([0.5, 0.0]))[0]
-        tensor([ -0.6931, -87.3365])
-    """
+    """``log p`` and ``log(1 - p)``, both finite."""
     return -negative_log(probability), -negative_log(1.0 - probability)
 
 
@@ -302,12 +296,3 @@ def _floor(logarithms: Tensor) -> Tensor:
 
 def _any(parts: list[Proposition]) -> Proposition:
     return parts[0] if len(parts) == 1 else ("or", tuple(parts))
-
-
-def _names(found: list[Proposition], kind: str) -> list[str]:
-    return list(dict.fromkeys(atom[1] for atom in found if atom[0] == kind))
-
-
-def _flatten(value: Tensor) -> Tensor:
-    """``(batch, columns)``, also for a batch of 0 or a symbol without axes."""
-    return value.flatten(1) if value.dim() > 1 else value.unsqueeze(1)

@@ -17,6 +17,12 @@ from dualogic.cli.extras import require
 from dualogic.errors import DualogicError
 
 DESCRIPTION = "Teach neural networks logical rules without letting them cheat. --version says which version this is."
+PLAINLY = {
+    RecursionError: "the input is nested too deeply",
+    MemoryError: "the input needs more memory than there is",
+    KeyboardInterrupt: "interrupted; a run goes on where it was when started again",
+}
+"""What errors of Python mean to who types commands."""
 GROUP = "dualogic.commands"
 """Entry points by which other packages add commands."""
 
@@ -33,10 +39,6 @@ def find_commands() -> dict[str, Callable[..., Command]]:
 
     Those of this package are the attribute ``COMMAND`` of each module of :mod:`dualogic.cli.commands`. Other packages add
     theirs by entry points of the group ``dualogic.commands``.
-
-    Example:
-        >>> "demo" in find_commands()
-        True
     """
     names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
     own = {name: importlib.import_module(f"{commands.__name__}.{name}").COMMAND for name in names}
@@ -45,10 +47,7 @@ def find_commands() -> dict[str, Callable[..., Command]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-        arguments: the words after ``dualogic``; those of the process by default.
+    """Run the command line, by default with the words of the process after ``dualogic``.
 
     Returns:
         The exit status: 0, or 1 after an error that is explained on stderr. Words that cannot be parsed leave with
@@ -63,31 +62,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):  # so that nothing is flushed into the pipe at the end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except DualogicError as error:
-        print(f"dualogic: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
+    except (DualogicError, OSError, RecursionError, MemoryError, KeyboardInterrupt) as error:
         print(f"dualogic: {describe(error)}", file=sys.stderr)
-        return 1
-    except RecursionError:
-        print("dualogic: the input is nested too deeply", file=sys.stderr)
-        return 1
-    except MemoryError:
-        print("dualogic: the input needs more memory than there is", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("dualogic: interrupted; a run goes on where it was when started again", file=sys.stderr)
-        return 130
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-def describe(error: OSError) -> str:
-    """An error of the system as one would say it.
+def describe(error: BaseException) -> str:
+    """An expected error as one would say it.
 
     Example:
         >>> describe(FileNotFoundError(2, "No such file or directory", "a.rules"))
         'a.rules: No such file or directory'
     """
-    return str(error) if error.filename is None or error.strerror is None else f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and not isinstance(error, DualogicError) and None not in (error.filename, error.strerror):
+        return f"{error.filename}: {error.strerror}"
+    return next((text for kind, text in PLAINLY.items() if isinstance(error, kind)), str(error))
 
 
 def _parse(arguments: Sequence[str] | None) -> Command:

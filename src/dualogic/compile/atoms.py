@@ -25,25 +25,15 @@ SUREST = 1e-4
 
 @dataclasses.dataclass(frozen=True)
 class Compare(Instruction):
-    """The cost of a comparison (Eq. 1) from the difference of its sides, or whether it holds.
+    """The cost of a comparison (Eq. 1) from the difference of its sides, or whether it holds."""
 
-    Args:
-        kind: ``"order"`` for a difference that should be at most 0, ``"equal"`` or ``"unequal"``.
-        operand: the difference ``left - right``.
-        sign: -1 for lanes that compare the other way round; a constant's number if lanes disagree.
-        margin: added to the difference; a constant's number (as ``(number,)``) if lanes disagree.
-        strict: for truth: which comparisons exclude equality; likewise.
-        truth: give a bool instead of a cost.
-        held: let no gradient pass.
-    """
-
-    kind: str
-    operand: int
-    sign: float | tuple[int]
-    margin: float | tuple[int]
-    strict: bool | tuple[int]
-    truth: bool
-    held: bool = False
+    kind: str  # "order" for a difference that should be at most 0, "equal" or "unequal"
+    operand: int  # the difference `left - right`
+    sign: float | tuple[int]  # -1 for lanes that compare the other way round; a constant's number if lanes disagree
+    margin: float | tuple[int]  # added to the difference; a constant's number (as `(number,)`) if lanes disagree
+    strict: bool | tuple[int]  # for truth: which comparisons exclude equality; likewise
+    truth: bool  # give a bool instead of a cost
+    held: bool = False  # let no gradient pass
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         difference = registers[self.operand].detach() if self.held else registers[self.operand]
@@ -82,22 +72,14 @@ def _lane(value: Any, context: Context) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class BooleanValue(Instruction):
-    """The value of a Boolean literal.
+    """The value of a Boolean literal."""
 
-    Args:
-        mode: ``"probability"`` for ``1 - p``, ``"log"`` for ``-log p``, ``"degree"`` for ``p``, ``"truth"`` for a bool.
-        operand: probabilities, or logits where ``logits``.
-        sign: 1 for ``b`` and -1 for ``~b``; a constant's number if lanes disagree.
-        offset: the same, 0 for ``b`` and 1 for ``~b``, so that ``offset + sign * p`` is the literal's probability.
-        held: let no gradient pass.
-    """
-
-    mode: str
-    operand: int
+    mode: str  # "probability" for `1 - p`, "log" for `-log p`, "degree" for `p`, "truth" for a bool
+    operand: int  # probabilities, or logits where `logits`
     logits: bool
-    sign: float | tuple[int]
-    offset: float | tuple[int]
-    held: bool = False
+    sign: float | tuple[int]  # 1 for `b` and -1 for `~b`; a constant's number if lanes disagree
+    offset: float | tuple[int]  # the same, 0 for `b` and 1 for `~b`, so that `offset + sign * p` is the literal's probability
+    held: bool = False  # let no gradient pass
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         value = registers[self.operand].detach() if self.held else registers[self.operand]
@@ -142,23 +124,14 @@ class ClassValue(Instruction):
 
 @dataclasses.dataclass(frozen=True)
 class ClassSetValue(Instruction):
-    """The value of "the class is one of these", or of its negation.
+    """The value of "the class is one of these", or of its negation."""
 
-    Args:
-        mode: ``"log"`` for ``-log`` of the summed probability, ``"degree"`` for the sum, ``"truth"`` for a bool.
-        operand: all classes' probabilities (or logarithms) along the last dimension, with its expanding index.
-        members: a constant, 1 for the classes that make the literal true and 0 for the others.
-        negated: the literal is a negation (``members`` are the classes outside of the set).
-        logarithm: the operand holds logarithms.
-        held: let no gradient pass.
-    """
-
-    mode: str
-    operand: Operand
-    members: int
-    negated: bool
-    logarithm: bool
-    held: bool = False
+    mode: str  # "log" for `-log` of the summed probability, "degree" for the sum, "truth" for a bool
+    operand: Operand  # all classes' probabilities (or logarithms) along the last dimension, with its expanding index
+    members: int  # a constant, 1 for the classes that make the literal true and 0 for the others
+    negated: bool  # the literal is a negation (`members` are the classes outside of the set)
+    logarithm: bool  # the operand holds logarithms
+    held: bool = False  # let no gradient pass
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         value = fetch(registers, self.operand).detach() if self.held else fetch(registers, self.operand)
@@ -184,18 +157,12 @@ class Ceding(Instruction):
     ``r = (1 - a) / (1 - m)`` that class is pulled as hard as the gradient pulls at a single class of the atom. Where other
     classes are believed too, it is pulled as hard as if they were not, ``m / a``, but at most :data:`HARDER` times as hard:
     the slope of the cost by ``log m`` is ``min(HARDER r, max(m / a, r))``. Where there is one other class, it is the cost's own.
-
-    Args:
-        cost: the cost ``-log a``, without a gradient.
-        operand: all classes' probabilities (or logarithms) along the last dimension, with its expanding index.
-        outside: a constant, minus infinity for the classes of the atom and 0 for the others, of which there are two at least.
-        logarithm: the operand holds logarithms.
     """
 
-    cost: Operand
-    operand: Operand
-    outside: int
-    logarithm: bool
+    cost: Operand  # the cost `-log a`, without a gradient
+    operand: Operand  # all classes' probabilities (or logarithms) along the last dimension, with its expanding index
+    outside: int  # a constant, minus infinity for the classes of the atom and 0 for the others, of which there are two at least
+    logarithm: bool  # the operand holds logarithms
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         cost, value = fetch(registers, self.cost), fetch(registers, self.operand)
@@ -243,21 +210,13 @@ class _Ceded(torch.autograd.Function):
 
 @dataclasses.dataclass(frozen=True)
 class RelationValue(Instruction):
-    """The value of a relation between classes, or of its negation.
+    """The value of a relation between classes, or of its negation."""
 
-    Args:
-        mode: ``"log"`` for ``-log P``, ``"probability"`` for ``1 - P``, ``"degree"`` for ``P``.
-        operands: each class's probabilities (or logarithms) along the last dimension.
-        program: what computes the logarithm of ``P``.
-        logarithms: for each operand whether it holds logarithms.
-        held: let no gradient pass.
-    """
-
-    mode: str
-    operands: tuple[Operand, ...]
-    program: RelationProgram
-    logarithms: tuple[bool, ...]
-    held: bool = False
+    mode: str  # "log" for `-log P`, "probability" for `1 - P`, "degree" for `P`
+    operands: tuple[Operand, ...]  # each class's probabilities (or logarithms) along the last dimension
+    program: RelationProgram  # what computes the logarithm of `P`
+    logarithms: tuple[bool, ...]  # for each operand whether it holds logarithms
+    held: bool = False  # let no gradient pass
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         values = [fetch(registers, operand) for operand in self.operands]

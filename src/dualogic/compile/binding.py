@@ -29,26 +29,17 @@ Required = tuple[int, Node]
 
 @dataclasses.dataclass
 class Bound:
-    """Checked tensors of one call.
+    """Checked tensors of one call."""
 
-    Attributes:
-        tensors: by symbol name; floating point ones share ``dtype``.
-        batch: the length of the leading axis.
-        dtype: float32 or wider.
-        device: where everything lives.
-        selected: which samples the rules are about, ``(batch,)``; ``None`` for all. The others' tensors hold copies of a
-            selected sample, through which no gradient flows.
-        ruled: the same for each rule, ``(batch, rules)``; ``None`` if they do not differ.
-        dropped: how many samples were left out because none of them was selected.
-    """
-
-    tensors: dict[str, Tensor]
-    batch: int
-    dtype: torch.dtype
-    device: torch.device
+    tensors: dict[str, Tensor]  # by symbol name; floating point ones share `dtype`
+    batch: int  # the length of the leading axis
+    dtype: torch.dtype  # float32 or wider
+    device: torch.device  # where everything lives
+    # Which samples the rules are about, `(batch,)`; `None` for all. The others' tensors hold copies of a selected sample,
+    # through which no gradient flows.
     selected: Tensor | None = None
-    ruled: Tensor | None = None
-    dropped: int = 0
+    ruled: Tensor | None = None  # the same for each rule, `(batch, rules)`; `None` if they do not differ
+    dropped: int = 0  # how many samples were left out because none of them was selected
 
     def emptied(self) -> Bound:
         """A batch of no samples, which the tensors still have a gradient from."""
@@ -56,93 +47,8 @@ class Bound:
         return dataclasses.replace(self, tensors=empty, batch=0, selected=None, ruled=None, dropped=self.batch)
 
 
-def bind(
-    symbols: Mapping[str, Node],
-    required: Mapping[str, Required],
-    tensors: Mapping[str, Any],
-    validate: bool | None,
-    where: Any = None,
-    users: Mapping[str, Collection[str]] | None = None,
-) -> Bound:
-    """Check ``tensors`` against the declarations of ``symbols`` and bring them to one dtype.
-
-    Args:
-        symbols: the declared symbols by name.
-        required: how long ragged axes must be at least, by name.
-        tensors: what the caller gave.
-        validate: also look at the values (which waits for the device): NaN, and probabilities that are none; ``None``
-            does so on a CPU only.
-        where: which samples to look at, ``(batch,)`` bool; ``None`` for all. Or a mapping from rules to what they look at.
-        users: the names of the rules, with those of their symbols.
-    """
-    if symbols.keys() != tensors.keys():
-        _refuse_names(symbols, tensors)
-    given: dict[str, Tensor] = {}
-    dtype = torch.float32
-    lengths: dict[str, tuple[int, str]] = {}
-    batch: tuple[int, str] | None = None
-    device: tuple[torch.device, str] | None = None
-    for name, symbol in symbols.items():
-        tensor = tensors[name]
-        if not isinstance(tensor, Tensor):
-            tensor = _as_tensor(name, tensor)
-        if tensor.layout is not torch.strided:
-            raise BindingError(f"{name!r} must be bound to a dense tensor, as from .to_dense(); got layout {tensor.layout}")
-        _check_shape(name, symbol, tensor, lengths)
-        if batch is None or device is None:
-            batch, device = (tensor.shape[0], name), (tensor.device, name)
-        elif tensor.shape[0] != batch[0]:
-            raise BindingError(
-                f"all tensors must have the same batch size: {batch[1]!r} has {batch[0]} samples and {name!r} has "
-                f"{tensor.shape[0]}"
-            )
-        elif tensor.device != device[0]:
-            raise BindingError(
-                f"all tensors must be on one device: {device[1]!r} is on {device[0]} and {name!r} is on {tensor.device}"
-            )
-        if tensor.dtype is dtype:
-            pass  # nothing to promote
-        elif tensor.is_floating_point():
-            if tensor.dtype.itemsize == 1:
-                raise BindingError(f"{name!r} must have at least 16 bits per number, as in .float(); got {tensor.dtype}")
-            dtype = torch.promote_types(dtype, tensor.dtype)
-        elif tensor.is_complex():
-            raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
-        given[name] = tensor
-    assert batch is not None, "a rule has at least one symbol"
-    assert device is not None
-    for name, (length, node) in required.items():
-        if lengths[name][0] < length:
-            raise BindingError(
-                f"axis {name!r} has length {lengths[name][0]} in {lengths[name][1]!r}, but {shorten(str(node))} needs at least "
-                f"{length}; pad the tensors of this batch and mark what exists with a mask"
-            )
-    if device[0].type == "meta":
-        raise BindingError(f"{device[1]!r} is on the meta device and has no values, so there is no cost to compute")
-    if validate is None:
-        validate = device[0].type == "cpu"
-    selected, ruled, masks = select(where, symbols, users or {}, batch[0], device[0])
-    if masks:
-        given = fill_unselected(given, masks)
-    looked_at: list[tuple[str, Node, Tensor]] = []
-    for name, symbol in symbols.items():
-        tensor = given[name]
-        if isinstance(symbol, Mask):
-            given[name] = _to_bool(name, tensor)
-            continue
-        if tensor.dtype is not dtype:
-            given[name] = tensor = tensor.to(dtype)
-        if validate and (selected is None or bool(masks[name].any())):
-            looked_at.append((name, symbol, tensor))
-    _check_values(looked_at)
-    return Bound(given, batch[0], dtype, device[0], selected, ruled)
-
-
 class Binder:
     """What is known of rules before they are compiled, and the check of the tensors that are bound to them.
-
-    Args:
-        rules: by name.
 
     Attributes:
         names: of the rules.
@@ -157,8 +63,74 @@ class Binder:
         self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules.items()}
 
     def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
-        """Check the tensors of a call."""
-        return bind(self.symbols, self._lengths, tensors, validate, where, self._users)
+        """Check the tensors of a call against the declarations of the symbols, and bring them to one dtype.
+
+        Args:
+            tensors: what the caller gave.
+            validate: also look at the values (which waits for the device): NaN, and probabilities that are none; ``None``
+                does so on a CPU only.
+            where: which samples to look at, ``(batch,)`` bool; ``None`` for all. Or a mapping from rules to what they look at.
+        """
+        symbols = self.symbols
+        if symbols.keys() != tensors.keys():
+            _refuse_names(symbols, tensors)
+        given: dict[str, Tensor] = {}
+        dtype = torch.float32
+        lengths: dict[str, tuple[int, str]] = {}
+        batch: tuple[int, str] | None = None
+        device: tuple[torch.device, str] | None = None
+        for name, symbol in symbols.items():
+            tensor = tensors[name] if isinstance(tensors[name], Tensor) else _as_tensor(name, tensors[name])
+            if tensor.layout is not torch.strided:
+                raise BindingError(f"{name!r} must be bound to a dense tensor, as from .to_dense(); got layout {tensor.layout}")
+            _check_shape(name, symbol, tensor, lengths)
+            if batch is None or device is None:
+                batch, device = (tensor.shape[0], name), (tensor.device, name)
+            elif tensor.shape[0] != batch[0]:
+                raise BindingError(
+                    f"all tensors must have the same batch size: {batch[1]!r} has {batch[0]} samples and {name!r} has "
+                    f"{tensor.shape[0]}"
+                )
+            elif tensor.device != device[0]:
+                raise BindingError(
+                    f"all tensors must be on one device: {device[1]!r} is on {device[0]} and {name!r} is on {tensor.device}"
+                )
+            if tensor.dtype is dtype:
+                pass  # nothing to promote
+            elif tensor.is_floating_point():
+                if tensor.dtype.itemsize == 1:
+                    raise BindingError(f"{name!r} must have at least 16 bits per number, as in .float(); got {tensor.dtype}")
+                dtype = torch.promote_types(dtype, tensor.dtype)
+            elif tensor.is_complex():
+                raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
+            given[name] = tensor
+        assert batch is not None, "a rule has at least one symbol"
+        assert device is not None
+        for name, (length, node) in self._lengths.items():
+            found, owner = lengths[name]
+            if found < length:
+                raise BindingError(
+                    f"axis {name!r} has length {found} in {owner!r}, but {shorten(str(node))} needs at least {length}; pad the "
+                    f"tensors of this batch and mark what exists with a mask"
+                )
+        if device[0].type == "meta":
+            raise BindingError(f"{device[1]!r} is on the meta device and has no values, so there is no cost to compute")
+        validate = device[0].type == "cpu" if validate is None else validate
+        selected, ruled, masks = select(where, symbols, self._users, batch[0], device[0])
+        if masks:
+            given = fill_unselected(given, masks)
+        looked_at: list[tuple[str, Node, Tensor]] = []
+        for name, symbol in symbols.items():
+            tensor = given[name]
+            if isinstance(symbol, Mask):
+                given[name] = _to_bool(name, tensor)
+                continue
+            if tensor.dtype is not dtype:
+                given[name] = tensor = tensor.to(dtype)
+            if validate and (selected is None or bool(masks[name].any())):
+                looked_at.append((name, symbol, tensor))
+        _check_values(looked_at)
+        return Bound(given, batch[0], dtype, device[0], selected, ruled)
 
 
 def as_selection(where: Any, batch: int, device: torch.device, what: str = "where") -> Tensor:
@@ -184,9 +156,8 @@ def select(
         selected = as_selection(where, batch, device)
         return selected, None, dict.fromkeys(symbols, selected)
     ruled = select_for_rules(where, tuple(users), batch, device)
-    masks = {}
-    for name in symbols:
-        masks[name] = torch.stack([ruled[:, number] for number, used in enumerate(users.values()) if name in used]).any(0)
+    columns = list(zip(users.values(), ruled.unbind(1)))
+    masks = {name: torch.stack([column for used, column in columns if name in used]).any(0) for name in symbols}
     return ruled.any(1), ruled, masks
 
 
@@ -331,9 +302,8 @@ def _alike(given: Sequence[tuple[str, Node, Tensor]]) -> dict[tuple[bool, torch.
 
 def _check_values(given: Sequence[tuple[str, Node, Tensor]]) -> None:
     """Refuse NaN, and probabilities that are none. Small tensors of one shape are looked at together first."""
-    alike = _alike(given)
     with torch.no_grad():
-        for (probabilities, shape), group in alike.items():
+        for (probabilities, shape), group in _alike(given).items():
             together = len(group) > 1 and 0 < shape.numel() <= SMALL
             if together and not _look(torch.stack([tensor for _, _, tensor in group]), probabilities)[0]:
                 continue

@@ -29,9 +29,8 @@ from dualogic.formula.symbol import ClassIndex
 class Builder(TermBuilder):
     """Collects the instructions, constants and levels of one plan: connectives and atoms here, terms in the base class.
 
-    Args:
-        mode: what atoms are worth: ``"probability"`` or ``"log"`` costs, ``"truth"``, or ``"degree"`` (costs for
-            comparisons, probabilities for classes and Booleans).
+    ``mode`` says what atoms are worth: ``"probability"`` or ``"log"`` costs, ``"truth"``, or ``"degree"`` (costs for comparisons,
+    probabilities for classes and Booleans).
     """
 
     def __init__(self, mode: str) -> None:
@@ -51,34 +50,20 @@ class Builder(TermBuilder):
         groups: dict[int, list[int]] = {}
         for position, formula in enumerate(formulas):
             groups.setdefault(self.signatures[formula], []).append(position)
-        names = list(rules)
-        return [
-            (
-                self.formula(
-                    [formulas[place] for place in places], (len(places),), [names[place] for place in places], frozenset()
-                ),
-                places,
-            )
-            for places in groups.values()
-        ]
+        names, found = list(rules), []
+        for places in groups.values():
+            paths = [names[place] for place in places]
+            found.append((self.formula([formulas[place] for place in places], (len(places),), paths, frozenset()), places))
+        return found
 
     def formula(self, nodes: list[Formula], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
-        """Compile formulas of one signature, one for each lane.
+        """Compile formulas of one signature, one for each lane, in row-major order; ``paths`` says where each stands.
 
-        Args:
-            nodes: the formulas, lanes in row-major order.
-            lanes: the shape of the lanes.
-            paths: where each formula stands.
-            tied: axes, counted from the end, along which weights are shared.
+        Weights are shared along the ``tied`` axes, which are counted from the end.
         """
-        first = nodes[0]
-        if isinstance(first, (Junction, Resting)):
-            return self._junction(nodes, lanes, paths, tied)
-        if isinstance(first, Premise):
-            return self._premise(nodes, lanes, paths, tied)
-        if isinstance(first, Quantifier):
-            return self._quantifier(nodes, lanes, paths, tied)
-        return self._leaf(nodes, lanes)
+        below = {Junction: self._junction, Resting: self._junction, Premise: self._premise, Quantifier: self._quantifier}
+        compile_nodes = below.get(type(nodes[0]))
+        return self._leaf(nodes, lanes) if compile_nodes is None else compile_nodes(nodes, lanes, paths, tied)
 
     def _premise(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
         outside, self._in_premise = self._in_premise, True
@@ -201,7 +186,7 @@ class Builder(TermBuilder):
     def _comparison(self, nodes: list[Comparison], lanes: tuple[int, ...], held: bool) -> Value:
         rank = len(nodes[0].shape)
         signs = [-1.0 if node.operation in (">", ">=") else 1.0 for node in nodes]
-        left, right = self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
+        left, right = self._sides(nodes, lanes)
         kind = COMPARISON_KIND[nodes[0].operation]
         if kind == "order" and set(signs) == {-1.0}:
             left, right, signs = right, left, [1.0]
@@ -209,21 +194,18 @@ class Builder(TermBuilder):
             difference = left
         else:
             difference = self._binary(operator.sub, left, right, rank)
-        value_lanes = difference.lanes
         per_lane = [
             self._vary(signs, lanes, difference.rank) if kind == "order" else 1.0,
             self._vary([node.margin for node in nodes], lanes, difference.rank),
             self._vary([float(node.operation in STRICT) for node in nodes], lanes, difference.rank),
         ]
-        if any(isinstance(value, tuple) for value in per_lane) and not value_lanes:
+        if any(isinstance(value, tuple) for value in per_lane) and not difference.lanes:
             difference = self._spread(difference, lanes)
         sign, margin, strict = per_lane
         strict = strict if isinstance(strict, tuple) else strict > 0
         fact = self._in_premise  # it holds or does not: nothing is taught, so there is no need for a distance
-        compare = ops.Compare(kind, difference.register, sign, margin, strict, self.mode == "truth" or fact, held)
-        if fact:
-            return Value(self._emit(ops.Fact(self._emit(compare))), difference.lanes, difference.rank)
-        return Value(self._emit(compare), difference.lanes, difference.rank)
+        register = self._emit(ops.Compare(kind, difference.register, sign, margin, strict, self.mode == "truth" or fact, held))
+        return Value(self._emit(ops.Fact(register)) if fact else register, difference.lanes, difference.rank)
 
     def _boolean(self, nodes: list[Any], lanes: tuple[int, ...], held: bool) -> Value:
         atoms: list[Any] = [node.operand if isinstance(node, Complement) else node for node in nodes]

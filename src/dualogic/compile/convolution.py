@@ -46,7 +46,7 @@ def _build(
     def build(sign: str) -> RelationProgram:
         builder = Builder(steps, sizes)
         builder.decide(sign, *builder.sides(*sides))
-        return RelationProgram(tuple(builder.work), len(sizes))
+        return RelationProgram(tuple(builder.work))
 
     with outside_inference(), torch.device("cpu"):
         return build(operation), build(NEGATED[operation])

@@ -30,12 +30,7 @@ HALF = 0.5
 
 
 def excess(antecedent: Tensor, consequent: Tensor, logarithmic: bool) -> Tensor:
-    """What ``P >> Q`` costs; 0 exactly where ``Q`` is at least as believed as ``P``.
-
-    Args:
-        antecedent: the cost ``S(P)``, any shape.
-        consequent: the cost ``S(Q)``, of the same shape.
-        logarithmic: costs are ``-log p``, not ``1 - p``.
+    """What ``P >> Q`` costs, from ``S(P)`` and ``S(Q)`` of one shape; 0 exactly where ``Q`` is at least as believed as ``P``.
 
     Example:
         >>> import torch
@@ -60,23 +55,13 @@ def _difference(first: Tensor, second: Tensor) -> Tensor:
 
 
 def possible_sides(values: Tensor, mask: Tensor) -> Tensor:
-    """The costs of antecedents and consequents, finite where one cannot hold: an ``.any()`` of nothing costs infinity.
-
-    Args:
-        values: both costs, ``(batch, 2, ...)``.
-        mask: where they are finite, of the same shape.
-    """
+    """The costs ``(batch, 2, ...)`` of both sides, finite where one cannot hold: an ``.any()`` of nothing costs infinity."""
     return torch.where(mask, values, IMPOSSIBLE)
 
 
 def deny(antecedent: Tensor, share: Tensor | float, logarithmic: bool, believed: Tensor | None = None) -> Tensor:
-    """What ``P >> Q`` costs where ``Q`` cannot hold: what denying ``P`` does, and infinity where ``P`` is certain.
-
-    Args:
-        antecedent: the cost ``S(P)``, finite.
-        share: how much of its gradient is held back.
-        logarithmic: costs are ``-log p``.
-        believed: what takes the place of ``S(P)``, by the same share; itself by default.
+    """What ``P >> Q`` costs where ``Q`` cannot hold: what denying ``P``, of the finite cost ``S(P)``, does; infinity where ``P``
+    is certain. A share of the gradient is held back, and what is believed takes as much of the place of ``S(P)``.
 
     Example:
         >>> import torch
@@ -97,17 +82,11 @@ def _denial(cost: Tensor) -> Tensor:
 
 
 class Beliefs(NamedTuple):
-    """What is believed of antecedents and consequents, from their costs; all ``(batch, 2, ...)``.
+    """What is believed of antecedents and consequents, from their costs; all ``(batch, 2, ...)``."""
 
-    Attributes:
-        doubts: ``p - 1``.
-        against: ``1 - p``, above 0; only where costs are ``-log p``.
-        denied: its logarithm, likewise.
-    """
-
-    doubts: Tensor
-    against: Tensor | None
-    denied: Tensor | None
+    doubts: Tensor  # `p - 1`
+    against: Tensor | None  # `1 - p`, above 0; only where costs are `-log p`
+    denied: Tensor | None  # its logarithm, likewise
 
     @classmethod
     def of(cls, values: Tensor, logarithmic: bool) -> Beliefs:
@@ -141,10 +120,7 @@ def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:
 def join_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float) -> Tensor:
     """The log-odds of the weight on ``Q`` before anything is learned: those of ``P``, and half of those of ``Q`` if it is known.
 
-    Args:
-        antecedent: the log-odds of the belief in ``P``.
-        consequent: those of the belief in ``Q``.
-        share: how much of ``P`` is evidence: at 1 what is believed about ``Q`` tells nothing.
+    Of that, as much as of ``P`` is no evidence: at a share of 1 what is believed about ``Q`` tells nothing.
     """
     if isinstance(share, float):
         return antecedent if share == 1.0 else torch.add(antecedent, consequent, alpha=HALF * (1.0 - share))
@@ -187,14 +163,8 @@ def rest(
 
 
 def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
-    """:func:`excess` with a gradient that is divided: ``weight`` of it into the consequent, the rest into the antecedent.
-
-    Args:
-        antecedent: the cost ``S(P)``.
-        consequent: the cost ``S(Q)``.
-        weight: on ``Q``, within [0, 1], without a gradient.
-        share: how much of the gradient into ``P`` is held back.
-        logarithmic: costs are ``-log p``.
+    """:func:`excess` of ``S(P)`` and ``S(Q)`` with a gradient that is divided: ``weight`` of it, within [0, 1], goes into ``Q``,
+    the rest, less the share that is held back, into ``P``.
 
     Example:
         >>> import torch
@@ -224,14 +194,7 @@ def divide_believed(
     taught: tuple[Tensor, Tensor], believed: tuple[Tensor, Tensor], weight: Tensor, share: Tensor | float, logarithmic: bool
 ) -> Tensor:
     """:func:`divide`, where each side is taught beside what is believed of the other: ``Q`` should be at least as believed as
-    ``P`` is, and ``P`` no more than ``Q`` is.
-
-    Args:
-        taught: the costs ``S(P)`` and ``S(Q)``.
-        believed: the same of what is believed, without a gradient.
-        weight: as for :func:`divide`.
-        share: likewise.
-        logarithmic: likewise.
+    ``P`` is, and ``P`` no more than ``Q`` is. Both are pairs of the costs ``S(P)`` and ``S(Q)``.
 
     Example:
         >>> import torch

@@ -7,6 +7,7 @@ Every value has the shape ``(batch, *lanes, *axes)``. *Lanes* number the nodes t
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ from dualogic.formula.shape import Shape, format_shape
 Key = tuple[Any, ...]
 Operand = tuple[int, "Key | None"]
 """A register and the index that brings its value to the rank of the operation."""
+Span = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+Stride = tuple[int, int, int]
 
 
 @dataclasses.dataclass
@@ -48,21 +51,13 @@ class Guided:
 
 @dataclasses.dataclass
 class Settled:
-    """Registers, with what no move of a weight changes: computed once, for a step and for its loss.
+    """Registers, with what no move of a weight changes: computed once, for a step and for its loss."""
 
-    Attributes:
-        taught: the registers.
-        levels: the value of each such level.
-        seen: what a step needs of it.
-        nears: see :class:`~dualogic.methods.mixture.Mixture`.
-        shares: likewise.
-    """
-
-    taught: Registers
-    levels: dict[int, Tensor]
-    seen: dict[int, Any]
-    nears: dict[int, Tensor | None]
-    shares: dict[int, Tensor | float]
+    taught: Registers  # the registers
+    levels: dict[int, Tensor]  # the value of each such level
+    seen: dict[int, Any]  # what a step needs of it
+    nears: dict[int, Tensor | None]  # see `Mixture`
+    shares: dict[int, Tensor | float]  # likewise
 
     def __getitem__(self, number: int) -> Tensor:
         return self.taught[number]
@@ -124,36 +119,15 @@ class Pick(Instruction):
 
 
 @dataclasses.dataclass(frozen=True)
-class Take(Instruction):
-    """A list of positions along one dimension."""
-
-    operand: int
-    dim: int
-    constant: int
-
-    def run(self, registers: Registers, context: Context) -> Tensor:
-        return registers[self.operand].index_select(self.dim, context.constants[self.constant])
-
-
-@dataclasses.dataclass(frozen=True)
 class Gather(Instruction):
-    """A different position for each lane, along dimensions that come right after the batch.
+    """A different position for each lane, along dimensions that come right after the batch."""
 
-    Args:
-        operand: of shape ``(batch, *sizes, *rest)``; ``dims`` positions are flattened together.
-        dims: how many dimensions are gathered.
-        lanes: the shape of the result between batch and rest.
-        constant: the flat positions, if they follow no regular pattern.
-        span: ``(start, length, sizes, order)`` if they are a permuted block.
-        stride: ``(start, stop, step)`` if they are a progression.
-    """
-
-    operand: int
-    dims: int
-    lanes: tuple[int, ...]
-    constant: int | None
-    span: tuple[int, int, tuple[int, ...], tuple[int, ...]] | None
-    stride: tuple[int, int, int] | None
+    operand: int  # of shape `(batch, *sizes, *rest)`; `dims` positions are flattened together
+    dims: int  # how many dimensions are gathered
+    lanes: tuple[int, ...]  # the shape of the result between batch and rest
+    constant: int | None  # the flat positions, if they follow no regular pattern
+    span: Span | None  # `(start, length, sizes, order)` if they are a permuted block
+    stride: Stride | None  # `(start, stop, step)` if they are a progression
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         value = registers[self.operand]
@@ -175,6 +149,37 @@ class Gather(Instruction):
             return value[:, start:stop:step].reshape(batch, *self.lanes, *rest)
         assert self.constant is not None
         return value.index_select(1, context.constants[self.constant]).view(batch, *self.lanes, *rest)
+
+
+def find_pattern(positions: Tensor) -> tuple[Span | None, Stride | None]:
+    """Recognise positions that can be read without gathering: a permuted block, or a progression."""
+    flat = positions.flatten().tolist()
+    shape = tuple(positions.shape)
+    start = flat[0]
+    if min(flat) != start or len(flat) == 1:
+        return (None, None) if len(flat) > 1 or start < 0 else (None, (start, start + 1, 1))
+    strides = [0 if size == 1 else int(positions.movedim(dim, 0)[1].flatten()[0]) - start for dim, size in enumerate(shape)]
+    expected = torch.full(shape, start)
+    for dim, (size, stride) in enumerate(zip(shape, strides)):
+        view = [1] * len(shape)
+        view[dim] = size
+        expected = expected + (torch.arange(size) * stride).reshape(view)
+    if not torch.equal(expected, positions):
+        return None, None
+    real = [dim for dim, size in enumerate(shape) if size > 1]
+    ordered = sorted(real, key=lambda dim: -strides[dim])
+    block = 1
+    for dim in reversed(ordered):
+        if strides[dim] != block:
+            break
+        block *= shape[dim]
+    else:
+        sizes = tuple(shape[dim] for dim in ordered)
+        return (start, math.prod(sizes), sizes, tuple(1 + ordered.index(dim) for dim in real)), None
+    if len(real) == 1 and strides[real[0]] > 0:
+        step = strides[real[0]]
+        return None, (start, start + (len(flat) - 1) * step + 1, step)
+    return None, None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,14 +242,15 @@ class Binary(Instruction):
 
 
 @dataclasses.dataclass(frozen=True)
-class Multiply(Instruction):
-    """A matrix product with a constant."""
+class WithConstant(Instruction):
+    """A function of one value and a constant."""
 
+    function: Callable[[Tensor, Tensor], Tensor]
     operand: int
     constant: int
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        return registers[self.operand] @ context.constants[self.constant]
+        return self.function(registers[self.operand], context.constants[self.constant])
 
 
 @dataclasses.dataclass(frozen=True)

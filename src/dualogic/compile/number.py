@@ -38,12 +38,7 @@ def check_independent(relation: ClassRelation) -> None:
 
 
 def find_entries(node: Any, why: str) -> Tensor:
-    """Which entry of its symbol an (indexed) expression is, at every position of its axes.
-
-    Args:
-        node: a symbol, or one that is indexed.
-        why: the end of what is said of a node that counts from the end of a ragged axis, and what to do.
-    """
+    """Which entry of its symbol an (indexed) expression is, at every position of its axes; ``why`` ends a refusal."""
     if not hasattr(node, "items"):
         sizes = max_shape(node.shape)
         return torch.arange(math.prod(sizes)).reshape(sizes)
@@ -78,19 +73,12 @@ def holds(relation: ClassRelation, leaves: Sequence[Tensor]) -> Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Logarithms of sums of products: one product for each column of ``places``, ``width`` of them to a value.
+    """Logarithms of sums of products: one product for each column of ``places``, ``width`` of them to a value."""
 
-    Args:
-        operands: slots with a distribution along the last dimension.
-        places: for each operand, which of its entries is a factor, ``(values * width,)``.
-        padding: 0, and ``NEVER`` where a value has fewer products than others, ``(values * width,)``; ``None`` if none has.
-        width: how many products there are to a value.
-    """
-
-    operands: tuple[int, ...]
-    places: tuple[Tensor, ...]
-    padding: Tensor | None
-    width: int
+    operands: tuple[int, ...]  # slots with a distribution along the last dimension
+    places: tuple[Tensor, ...]  # for each operand, which of its entries is a factor, `(values * width,)`
+    padding: Tensor | None  # 0, and `NEVER` where a value has fewer products than others, `(values * width,)`; `None` if none has
+    width: int  # how many products there are to a value
 
     def run(self, slots: list[Tensor], constants: tuple[Tensor, ...]) -> Tensor:
         total: Tensor = functools.reduce(
@@ -126,24 +114,14 @@ class Join:
 
 
 class RelationProgram:
-    """The probability of a relation from the distributions of its classes.
+    """The probability of a relation from the distributions of its classes: one slot for each of them, then one for each step."""
 
-    Args:
-        work: what is computed, one slot each, after the slots of the classes.
-        classes: how many classes there are.
-    """
-
-    def __init__(self, work: tuple[Group | Cumulate | Join, ...], classes: int) -> None:
+    def __init__(self, work: tuple[Group | Cumulate | Join, ...]) -> None:
         self.work = work
-        self.classes = classes
         self._on_device: Constants[list[tuple[Tensor, ...]]] = Constants()
 
     def __call__(self, logarithms: Sequence[Tensor]) -> Tensor:
-        """The logarithm of the probability; ``NEVER`` or less where it is 0.
-
-        Args:
-            logarithms: of the classes' probabilities, ``(..., classes)`` each, broadcast against each other.
-        """
+        """The logarithm of the probability, ``NEVER`` or less for 0, from those of the classes, ``(..., classes)`` each."""
         slots = [logarithm.clamp_min(NEVER) for logarithm in logarithms]
         constants = self._constants(slots[0].device)
         for step, moved in zip(self.work, constants):

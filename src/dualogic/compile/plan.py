@@ -12,7 +12,7 @@ from torch import Tensor
 from dualogic.compile.atoms import Compare, RelationValue
 from dualogic.compile.binding import Binder, Bound
 from dualogic.compile.build import Builder
-from dualogic.compile.instructions import Context, Guided, Instruction, Registers, Settled, fetch
+from dualogic.compile.instructions import Context, Guided, Registers, Settled, fetch
 from dualogic.compile.size import check_size
 from dualogic.compile.tree import Branch, Combine, Leaf, Level
 from dualogic.constants import Constants, outside_inference
@@ -21,7 +21,7 @@ from dualogic.formula.connective import Formula, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import Node, children, walk
-from dualogic.normalize.class_sets import unfold_class_sets
+from dualogic.normalize.literals import unfold_class_sets
 from dualogic.normalize.nnf import to_nnf
 from dualogic.normalize.unlabelled import Unlabelled
 
@@ -36,6 +36,8 @@ class Plan(Binder):
         symbols: the symbols to bind, by name.
         levels: the connective levels, parents before children.
         width: how many dual variables one sample has.
+        instructions: what is computed, in order.
+        roots: the trees of the rules, those of one shape together, with the rules' positions.
     """
 
     def __init__(
@@ -57,8 +59,8 @@ class Plan(Binder):
         self._formulas = formulas
         check_size(rules, formulas)
         builder = Builder(mode)
-        self._roots = builder.roots(formulas)
-        self._instructions = tuple(builder.instructions)
+        self.roots = builder.roots(formulas)
+        self.instructions = tuple(builder.instructions)
         self._constants = tuple(builder.constants)
         self._on_device: Constants[list[Tensor]] = Constants()
         self.levels: tuple[Level, ...] = tuple(builder.levels)
@@ -67,7 +69,7 @@ class Plan(Binder):
         self.masked = any(level.ragged for level in self.levels) or any(
             isinstance(node, Quantifier) and node.where is not None for node in walk(*formulas.values())
         )
-        places = [place for _, group in self._roots for place in group]
+        places = [place for _, group in self.roots for place in group]
         inverse = {place: slot for slot, place in enumerate(places)}
         self._order = None if places == sorted(places) else tuple(inverse[place] for place in range(len(places)))
         self._positions: Constants[Tensor] = Constants()
@@ -102,13 +104,13 @@ class Plan(Binder):
         """Compute all terms and atoms; differentiable."""
         context = Context(bound, self.constants(bound.device, bound.dtype), tol, lead)
         registers: Registers = []
-        for instruction in self._instructions:
+        for instruction in self.instructions:
             registers.append(instruction.run(registers, context))
         return registers
 
     def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
         """Join the atoms' values up to the rules; shape ``(batch, rules, *axes)``."""
-        parts = [self._root(branch, registers, combine, len(group)) for branch, group in self._roots]
+        parts = [self._root(branch, registers, combine, len(group)) for branch, group in self.roots]
         if len(parts) == 1:
             return parts[0]
         joined = torch.cat(parts, dim=1)
@@ -120,7 +122,7 @@ class Plan(Binder):
 
     def fixed(self) -> list[Tensor]:
         """The tensors that it has made so far, and never changes."""
-        relations = [each.program.fixed() for each in self._instructions if isinstance(each, RelationValue)]
+        relations = [each.program.fixed() for each in self.instructions if isinstance(each, RelationValue)]
         return [*self._positions.all(), *(tensor for group in (*self._on_device.all(), *relations) for tensor in group)]
 
     @staticmethod
@@ -129,30 +131,12 @@ class Plan(Binder):
         return value if value.shape[1] == count else value.expand(-1, count, *value.shape[2:])
 
     @property
-    def instructions(self) -> tuple[Instruction, ...]:
-        """What is computed, in order."""
-        return self._instructions
-
-    @property
-    def roots(self) -> list[tuple[Branch, list[int]]]:
-        """The trees of the rules, those of one shape together, with the rules' positions."""
-        return self._roots
-
-    @property
     def comparisons(self) -> list[tuple[int, Compare]]:
         """The register of each group of comparisons, with the instruction that fills it."""
-        return [
-            (number, instruction) for number, instruction in enumerate(self._instructions) if isinstance(instruction, Compare)
-        ]
+        return [(number, each) for number, each in enumerate(self.instructions) if isinstance(each, Compare)]
 
     def refuse_non_finite(self, costs: Tensor, registers: Registers | Guided | Settled, limit: float = math.inf) -> None:
-        """Raise an error that names the rule and the sub-formula behind a cost that is not finite.
-
-        Args:
-            costs: ``(batch, rules)``.
-            registers: the values that they came from.
-            limit: what costs must stay below.
-        """
+        """Raise an error that names the rule and the sub-formula behind a cost ``(batch, rules)`` that is not below a limit."""
         sample, rule, found = describe_cost(self.names, costs, limit)
         own = set(map(id, walk(self._formulas[self.names[rule]])))
         largest, owner = 0.0, ""

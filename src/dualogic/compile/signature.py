@@ -8,6 +8,7 @@ clauses become a handful of operations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassIn, Comparison
@@ -18,9 +19,24 @@ from dualogic.formula.inspect import INDEXED
 from dualogic.formula.node import Node, children, walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Categorical, Mask, Variable
-from dualogic.formula.term import Constant, MatrixProduct, Number, Reduction
+from dualogic.formula.term import Constant, MatrixProduct, Reduction
 
 COMPARISON_KIND = {"<=": "order", "<": "order", ">=": "order", ">": "order", "==": "equal", "!=": "unequal"}
+_DETAILS: dict[type, Callable[[Any], Any]] = {
+    **dict.fromkeys((Constant, Variable, Mask), lambda node: node.sizes),
+    Boolean: lambda node: (node.sizes, node.input),
+    Categorical: lambda node: (node.sizes, node.size, node.input),
+    **dict.fromkeys(INDEXED, lambda node: tuple(("at",) if item[0] == "at" else item for item in node.items)),
+    MatrixProduct: lambda node: id(node.right),
+    Reduction: lambda node: (node.operation, node.dims),
+    Application: id,
+    Comparison: lambda node: COMPARISON_KIND[node.operation],
+    ClassIn: lambda node: len(node.classes) > 1,
+    ClassRelation: lambda node: (node.operation, node.steps, node.sides),
+    Quantifier: lambda node: (node.operation, node.dims, node.where is None, node.tied),
+    **dict.fromkeys((Evidence, Resting), lambda node: node.share),
+}
+"""What must be the same of two nodes beside what is below them, by their type; of any other type the operation, if it has one."""
 
 
 class Signatures:
@@ -34,7 +50,9 @@ class Signatures:
         """Assign signatures to all nodes below ``roots``."""
         for node in walk(*roots):
             if id(node) not in self._of:
-                key = (type(node).__name__, *self._describe(node))
+                below = tuple(self._of[id(child)] for child in children(node))
+                describe = _DETAILS.get(type(node))
+                key = (type(node), below, getattr(node, "operation", None) if describe is None else describe(node))
                 if isinstance(node, Level):
                     self._of[id(node)] = self._of[id(node.operand)]
                 elif isinstance(node, Complement) and isinstance(node.operand, (Boolean, BooleanIndex)):
@@ -45,36 +63,6 @@ class Signatures:
 
     def __getitem__(self, node: Node) -> int:
         return self._of[id(node)]
-
-    def _describe(self, node: Any) -> tuple[Any, ...]:
-        below = tuple(self._of[id(child)] for child in children(node))
-        if isinstance(node, Number):
-            return ()
-        if isinstance(node, (Constant, Variable, Mask)):
-            return (node.sizes,)
-        if isinstance(node, Boolean):
-            return (node.sizes, node.input)
-        if isinstance(node, Categorical):
-            return (node.sizes, node.size, node.input)
-        if isinstance(node, INDEXED):
-            return (below, tuple(("at",) if item[0] == "at" else item for item in node.items))
-        if isinstance(node, MatrixProduct):
-            return (below[0], id(node.right))
-        if isinstance(node, Reduction):
-            return (below, node.operation, node.dims)
-        if isinstance(node, Application):
-            return (id(node),)
-        if isinstance(node, Comparison):
-            return (below, COMPARISON_KIND[node.operation])
-        if isinstance(node, ClassIn):
-            return (below, len(node.classes) > 1)
-        if isinstance(node, ClassRelation):
-            return (tuple(self._of[id(leaf)] for leaf in node.leaves), node.operation, node.steps, node.sides)
-        if isinstance(node, Quantifier):
-            return (below, node.operation, node.dims, node.where is None, node.tied)
-        if isinstance(node, (Evidence, Resting)):
-            return (below, node.share)
-        return (below, getattr(node, "operation", None))
 
 
 def strip_levels(formula: Formula) -> Formula:

@@ -27,28 +27,17 @@ DIMENSIONS = 60
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """Of the plan of one formula.
+    """Of the plan of one formula."""
 
-    Attributes:
-        places: of connectives and atoms, each copy counted.
-        levels: of connectives that are computed together.
-        depth: of nested connectives.
-        parts: distinct nodes that the places are copies of.
-        rank: the most axes that a part has.
-    """
-
-    places: int
-    levels: int
-    depth: int
-    parts: int
-    rank: int
+    places: int  # of connectives and atoms, each copy counted
+    levels: int  # of connectives that are computed together
+    depth: int  # of nested connectives
+    parts: int  # distinct nodes that the places are copies of
+    rank: int  # the most axes that a part has
 
 
 def find_size(formula: Formula) -> Size:
-    """The size of the plan, in a time that is linear in the distinct parts.
-
-    Args:
-        formula: in negation normal form.
+    """The size of the plan of a formula in negation normal form, in a time that is linear in the distinct parts.
 
     Example:
         >>> import dualogic as dl
@@ -79,12 +68,7 @@ def find_size(formula: Formula) -> Size:
 
 
 def check_size(rules: Iterable[tuple[str, Formula]], normal: Mapping[str, Formula]) -> None:
-    """Refuse rules whose plan would be far larger than they are, or too deep for a tensor.
-
-    Args:
-        rules: as they are written.
-        normal: the same in negation normal form, by name.
-    """
+    """Refuse rules whose plan would be far larger than they are, or too deep for a tensor."""
     for name, formula in rules:
         size = find_size(normal[name])
         if size.depth + size.rank > DIMENSIONS:

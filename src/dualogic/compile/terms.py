@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from dualogic.compile import instructions as ops
-from dualogic.compile.pattern import find_pattern
 from dualogic.compile.signature import Signatures
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import items_to_key
@@ -22,11 +21,7 @@ from dualogic.formula.shape import WHOLE, Item, Shape, Size, max_shape
 from dualogic.formula.symbol import Categorical, ClassExpression, MaskComplement, MaskJunction, Probabilities
 from dualogic.formula.term import ARITHMETIC, Absolute, Arithmetic, Constant, MatrixProduct, Negation, Number, Reduction
 
-_UNARY: dict[type, Callable[[Tensor], Tensor]] = {
-    Negation: operator.neg,
-    Absolute: torch.abs,
-    MaskComplement: torch.logical_not,
-}
+_UNARY: dict[type, Callable[[Tensor], Tensor]] = {Negation: operator.neg, Absolute: torch.abs, MaskComplement: torch.logical_not}
 _REDUCTIONS: dict[str, Callable[..., Tensor]] = {"sum": torch.sum, "max": torch.amax, "min": torch.amin}
 _softmax: Callable[[Tensor], Tensor] = functools.partial(torch.softmax, dim=-1)
 _log_softmax: Callable[[Tensor], Tensor] = functools.partial(torch.log_softmax, dim=-1)
@@ -35,27 +30,16 @@ _SMALL = 64
 
 
 class Value(NamedTuple):
-    """Where a term's value is found and how it is laid out.
+    """Where a term's value is found and how it is laid out."""
 
-    Attributes:
-        register: its register, or -1 for a plain number.
-        lanes: its lanes; none if it is the same for all of them.
-        rank: the number of its declared axes.
-        number: the value itself, for a plain number.
-    """
-
-    register: int
-    lanes: tuple[int, ...]
-    rank: int
-    number: float = 0.0
+    register: int  # its register, or -1 for a plain number
+    lanes: tuple[int, ...]  # its lanes; none if it is the same for all of them
+    rank: int  # the number of its declared axes
+    number: float = 0.0  # the value itself, for a plain number
 
 
 class TermBuilder:
-    """Collects the instructions and constants of one plan.
-
-    Args:
-        mode: see :class:`~dualogic.compile.build.Builder`.
-    """
+    """Collects the instructions and constants of one plan; modes are those of :class:`~dualogic.compile.build.Builder`."""
 
     def __init__(self, mode: str) -> None:
         self.mode = mode
@@ -67,12 +51,9 @@ class TermBuilder:
         self._banks: list[tuple[bool, int, dict[Any, int]]] = []
 
     def term(self, nodes: Sequence[Any], lanes: tuple[int, ...], probabilities: bool = False) -> Value:
-        """The value of terms (or masks, classes, Booleans) of one signature, one for each lane.
+        """The value of terms (or masks, classes, Booleans) of one signature, one for each lane, in row-major order.
 
-        Args:
-            nodes: the terms, lanes in row-major order.
-            lanes: the shape of the lanes.
-            probabilities: read classes as probabilities whatever the mode.
+        With ``probabilities`` classes are read as such whatever the mode.
         """
         # A sum written as a Python loop is a tree as deep as it is long: its inner sums are computed first, not recursively.
         pending = []
@@ -107,11 +88,10 @@ class TermBuilder:
         if isinstance(first, Probabilities):
             return self.term([node.operand for node in nodes], lanes, probabilities=True)
         if isinstance(first, Arithmetic):
-            left, right = self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
-            return self._binary(ARITHMETIC[first.operation], left, right, len(first.shape))
+            return self._binary(ARITHMETIC[first.operation], *self._sides(nodes, lanes), len(first.shape))
         if isinstance(first, MaskJunction):
-            left, right = self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
-            return self._binary(operator.and_ if first.operation == "&" else operator.or_, left, right, len(first.shape))
+            function = operator.and_ if first.operation == "&" else operator.or_
+            return self._binary(function, *self._sides(nodes, lanes), len(first.shape))
         if isinstance(first, Application):
             operands = [self.term([operand], ()) for operand in first.operands]
             arguments = tuple(value.number if value.register < 0 else value.register for value in operands)
@@ -119,7 +99,7 @@ class TermBuilder:
         if isinstance(first, MatrixProduct):
             matrix = self._constant(torch.tensor(first.right.rows(), dtype=torch.float64))
             left = self.term([node.left for node in nodes], lanes)
-            return Value(self._emit(ops.Multiply(left.register, matrix)), left.lanes, len(first.shape))
+            return Value(self._emit(ops.WithConstant(operator.matmul, left.register, matrix)), left.lanes, len(first.shape))
         value = self.term([node.operand for node in nodes], lanes)
         if isinstance(first, Reduction):
             dims = tuple(dim - len(first.operand.shape) for dim in first.dims)
@@ -127,14 +107,11 @@ class TermBuilder:
             return Value(self._emit(ops.Unary(reduce, value.register)), value.lanes, len(first.shape))
         return Value(self._emit(ops.Unary(_UNARY[type(first)], value.register)), value.lanes, value.rank)
 
-    def _access(self, places: list[tuple[Any, tuple[Item, ...]]], lanes: tuple[int, ...], probabilities: bool) -> Value:
-        """Index something, at a different position for each lane where positions differ.
+    def _sides(self, nodes: Sequence[Any], lanes: tuple[int, ...]) -> tuple[Value, Value]:
+        return self.term([node.left for node in nodes], lanes), self.term([node.right for node in nodes], lanes)
 
-        Args:
-            places: what is indexed and the items, for each lane; items may go on to the class axis.
-            lanes: the shape of the lanes.
-            probabilities: read classes as probabilities whatever the mode.
-        """
+    def _access(self, places: list[tuple[Any, tuple[Item, ...]]], lanes: tuple[int, ...], probabilities: bool) -> Value:
+        """Index something, at a different position for each lane where positions differ; items may go on to the class axis."""
         bases = [base for base, _ in places]
         rows = [items for _, items in places]
         same_base = all(base is bases[0] for base in bases)
@@ -191,8 +168,8 @@ class TermBuilder:
         if takes:
             place = takes[0]
             dim = 1 + len(base.lanes) + sum(item[0] != "new" for item in items[:place])
-            numbers = torch.tensor(items[place][1])
-            register = self._emit(ops.Take(register, dim, self._constant(numbers)))
+            take = functools.partial(_index_select, dim)
+            register = self._emit(ops.WithConstant(take, register, self._constant(torch.tensor(items[place][1]))))
             items = (*items[:place], WHOLE, *items[place + 1 :])
         rank += sum(item[0] == "new" for item in items) - sum(item[0] == "at" for item in items)
         if any(item != WHOLE for item in items):
@@ -210,13 +187,8 @@ class TermBuilder:
     ) -> Value:
         """Positions that differ between lanes, of a value that does not.
 
-        Args:
-            base: the value, with dimensions of sizes ``front`` and then ``shape`` after the batch.
-            front: the sizes of leading dimensions that ``which`` gathers.
-            which: for each lane, its positions along those.
-            rows: for each lane, its index items for the dimensions after them.
-            lanes: the shape of the lanes.
-            shape: the sizes that the items apply to.
+        The value has dimensions of sizes ``front`` and then ``shape`` after the batch: ``which`` has each lane's positions
+        along the former, ``rows`` its index items for the latter.
         """
         first = rows[0]
         static = tuple(WHOLE if item[0] == "at" else item for item in first)
@@ -248,7 +220,7 @@ class TermBuilder:
         flat = torch.zeros(len(positions), dtype=torch.long)
         for column, size in zip(columns, fixed):
             flat = flat * size + column
-        span, stride = find_pattern(flat.reshape(lanes))
+        span, stride = ops.find_pattern(flat.reshape(lanes))
         constant = self._constant(flat) if span is None and stride is None else None
         return ops.Gather(register, len(sizes), lanes, constant, span, stride)
 
@@ -317,9 +289,12 @@ class TermBuilder:
 
     def _emit_once(self, key: Any, make: Callable[[], ops.Instruction]) -> int:
         if key not in self._values:
-            instruction = make()
-            self._values[key] = Value(self._emit(instruction), (), 0)
+            self._values[key] = Value(self._emit(make()), (), 0)
         return self._values[key].register
+
+
+def _index_select(dim: int, value: Tensor, places: Tensor) -> Tensor:
+    return value.index_select(dim, places)
 
 
 def _indexed_shape(node: Any) -> Shape:

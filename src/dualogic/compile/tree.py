@@ -19,39 +19,24 @@ class Level:
     """All connectives of one signature at one place of the tree, joined in one operation.
 
     Values have shape ``(batch, k, *rest)``: the ``k`` operands first, then lanes and declared axes.
-
-    Attributes:
-        number: position among the plan's levels, parents before children.
-        operation: ``"&"``, ``"|"`` or ``">>"``, for an implication that rests: its two operands are the costs of antecedent and
-            consequent, and its two columns are described in :mod:`dualogic.methods.lean`.
-        offset: first column of its weights in the table; columns are laid out as ``(*sizes, *rest)``.
-        sizes: the reduced sizes at their maximum; their product is ``k``.
-        rest: lanes and axes at their maximum, 1 where weights are shared along an axis.
-        lanes: how many of ``rest`` number separate connectives.
-        shared: positions in ``rest`` along which weights are shared.
-        uniform: the weights are fixed (a quantifier with tied duals), so it has no columns.
-        ragged: some size is smaller in some batches.
-        order: where each operand of the formula stands among the ``k``.
-        paths: the path of each lane's connective.
-        formulas: the connectives themselves, for messages.
-        share: for ``">>"``, how much of the antecedent is evidence; ``None`` where that is to be found out.
-        logarithmic: for ``">>"``, class costs are ``-log p``.
     """
 
-    number: int
+    number: int  # position among the plan's levels, parents before children
+    # "&", "|" or ">>", for an implication that rests: its two operands are the costs of antecedent and consequent, and its two
+    # columns are described in methods/lean.py.
     operation: str
-    offset: int
-    sizes: tuple[int, ...]
-    rest: tuple[int, ...]
-    lanes: int
-    shared: tuple[int, ...]
-    uniform: bool
-    ragged: bool
-    order: tuple[int, ...]
-    paths: tuple[str, ...]
-    formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
-    share: float | None = 0.0
-    logarithmic: bool = True
+    offset: int  # first column of its weights in the table; columns are laid out as `(*sizes, *rest)`
+    sizes: tuple[int, ...]  # the reduced sizes at their maximum; their product is `k`
+    rest: tuple[int, ...]  # lanes and axes at their maximum, 1 where weights are shared along an axis
+    lanes: int  # how many of `rest` number separate connectives
+    shared: tuple[int, ...]  # positions in `rest` along which weights are shared
+    uniform: bool  # the weights are fixed (a quantifier with tied duals), so it has no columns
+    ragged: bool  # some size is smaller in some batches
+    order: tuple[int, ...]  # where each operand of the formula stands among the `k`
+    paths: tuple[str, ...]  # the path of each lane's connective
+    formulas: tuple[Formula, ...] = dataclasses.field(repr=False)  # the connectives themselves, for messages
+    share: float | None = 0.0  # for ">>", how much of the antecedent is evidence; `None` where that is to be found out
+    logarithmic: bool = True  # for ">>", class costs are `-log p`
 
     @property
     def operands(self) -> int:
@@ -104,20 +89,14 @@ class Branch:
 
 @dataclasses.dataclass(frozen=True)
 class Leaf(Branch):
-    """Atoms that are computed together.
-
-    Attributes:
-        kind: ``"comparison"``, ``"class"`` or ``"boolean"``.
-        lanes: how many atoms, along each lane dimension.
-        formulas: the atom of each lane, for messages.
-        share: how much of the gradient into them is held back, where they are evidence; as much of their value is what is
-            believed, and not what is taught.
-    """
+    """Atoms that are computed together."""
 
     operand: Operand
-    kind: str
-    lanes: tuple[int, ...]
-    formulas: tuple[Formula, ...] = dataclasses.field(repr=False)
+    kind: str  # "comparison", "class" or "boolean"
+    lanes: tuple[int, ...]  # how many atoms, along each lane dimension
+    formulas: tuple[Formula, ...] = dataclasses.field(repr=False)  # the atom of each lane, for messages
+    # How much of the gradient into them is held back, where they are evidence; as much of their value is what is believed, and
+    # not what is taught.
     share: float = 0.0
 
     def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
@@ -130,15 +109,10 @@ class Leaf(Branch):
 
 @dataclasses.dataclass(frozen=True)
 class PremiseBranch(Branch):
-    """An antecedent, whose own connectives have no weights: it is what its parts say at the optimal duals.
+    """An antecedent, whose own connectives have no weights: it is what its parts say at the optimal duals."""
 
-    Attributes:
-        operand: the antecedent.
-        read: joins operands so.
-    """
-
-    operand: Branch
-    read: Combine
+    operand: Branch  # the antecedent
+    read: Combine  # joins operands so
     can_be_empty: bool
 
     def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
@@ -189,19 +163,13 @@ class JunctionBranch(Branch):
 
 @dataclasses.dataclass(frozen=True)
 class QuantifierBranch(Branch):
-    """``all`` or ``any`` over axes.
-
-    Attributes:
-        dims: tensor dimensions of the operand's value that are reduced.
-        mask: which entries exist.
-        full_shape: lanes and axes of the operand, -1 for those whose length is known only when bound.
-    """
+    """``all`` or ``any`` over axes."""
 
     level: Level
     operand: Branch
-    dims: tuple[int, ...]
-    mask: Operand | None
-    full_shape: tuple[int, ...]
+    dims: tuple[int, ...]  # tensor dimensions of the operand's value that are reduced
+    mask: Operand | None  # which entries exist
+    full_shape: tuple[int, ...]  # lanes and axes of the operand, -1 for those whose length is known only when bound
     can_be_empty: bool
 
     def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:

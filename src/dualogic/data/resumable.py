@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dualogic.data.randomness import get_random_state, set_random_state
+import torch
+
 from dualogic.errors import FormulaTypeError, StateError
 
 
@@ -23,6 +26,7 @@ class Resumable:
     Attributes:
         loader: as given.
         epoch: how many epochs are complete.
+        done: how many batches of the present epoch were given out.
 
     Example:
         >>> import dualogic as dl, torch
@@ -46,14 +50,9 @@ class Resumable:
             raise FormulaTypeError(f"Resumable needs a data loader that can be gone through again; got {type(loader).__name__}")
         self.loader = loader
         self.epoch = 0
-        self._done = 0
+        self.done = 0
         self._start: dict[str, Any] | None = None
         self._resume: Mapping[str, Any] | None = None
-
-    @property
-    def done(self) -> int:
-        """How many batches of the present epoch were given out."""
-        return self._done
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -74,30 +73,30 @@ class Resumable:
         for part in self._parts():
             if hasattr(part, "set_epoch"):
                 part.set_epoch(self.epoch)
-        self._start, self._done = self._get_state(), 0
+        self._start, self.done = self._get_state(), 0
         for batch in self.loader:
-            self._done += 1
-            if resume is not None and self._done == passed:
+            self.done += 1
+            if resume is not None and self.done == passed:
                 set_random_state(resume["now"]["global"])
-            if self._done > passed:
+            if self.done > passed:
                 yield batch
-        self.epoch, self._done, self._start = self.epoch + 1, 0, None
+        self.epoch, self.done, self._start = self.epoch + 1, 0, None
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader is; to be taken after the step on a batch is complete. Loads with ``weights_only=True``."""
         if self._resume is not None:
             return dict(self._resume)
         now = self._get_state()
-        if self._start is None or self._done == self._length():
+        if self._start is None or self.done == self._length():
             return {"epoch": self.epoch + (self._start is not None), "done": 0, "start": now, "now": now}
-        return {"epoch": self.epoch, "done": self._done, "start": self._start, "now": now}
+        return {"epoch": self.epoch, "done": self.done, "start": self._start, "now": now}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state, at the next ``for batch in loader``."""
         length = self._length()
         if length is not None and not 0 <= state["done"] < max(length, 1):
             raise StateError(f"the state is after {state['done']} batches of an epoch, but this loader has {length}")
-        self.epoch, self._done, self._start, self._resume = state["epoch"], state["done"], None, state
+        self.epoch, self.done, self._start, self._resume = state["epoch"], state["done"], None, state
 
     def _length(self) -> int | None:
         try:
@@ -125,3 +124,34 @@ class Resumable:
         """The generators of the loader itself and of its sampler, each once."""
         found = [getattr(part, "generator", None) for part in self._parts()]
         return [generator for place, generator in enumerate(found) if generator is not None and generator not in found[:place]]
+
+
+def get_random_state() -> dict[str, Any]:
+    """The states of torch (CPU, and CUDA where it is in use), Python and, where it is loaded, numpy."""
+    found: dict[str, Any] = {"torch": torch.get_rng_state(), "python": random.getstate()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        found["cuda"] = torch.cuda.get_rng_state_all()
+    if "numpy" in sys.modules:
+        name, key, *rest = sys.modules["numpy"].random.get_state()
+        found["numpy"] = (name, key.tolist(), *rest)
+    return found
+
+
+def set_random_state(state: dict[str, Any]) -> None:
+    """Put generators back to where :func:`get_random_state` found them.
+
+    Example:
+        >>> import torch
+        >>> state = get_random_state()
+        >>> first = torch.rand(2)
+        >>> set_random_state(state)
+        >>> torch.equal(torch.rand(2), first)
+        True
+    """
+    torch.set_rng_state(state["torch"].cpu())
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all([value.cpu() for value in state["cuda"]])
+    if "numpy" in state and "numpy" in sys.modules:
+        sys.modules["numpy"].random.set_state(tuple(state["numpy"]))

@@ -18,23 +18,14 @@ POOLS = ("sixes", "mixed")
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """One division of the digits; images are ``(n, 1, 8, 8)`` in [0, 1], labels ``(n,)``.
+    """One division of the digits; images are ``(n, 1, 8, 8)`` in [0, 1], labels ``(n,)``."""
 
-    Attributes:
-        labelled: training images that the task loss sees; none is a 6.
-        labels: their classes.
-        pool: training images that the rule sees, without labels.
-        pool_is_six: which of the pool are 6s; for reports only, never for training.
-        held_out: images that no loss sees.
-        held_out_labels: their classes, 6 among them.
-    """
-
-    labelled: Tensor
-    labels: Tensor
-    pool: Tensor
-    pool_is_six: Tensor
-    held_out: Tensor
-    held_out_labels: Tensor
+    labelled: Tensor  # training images that the task loss sees; none is a 6
+    labels: Tensor  # their classes
+    pool: Tensor  # training images that the rule sees, without labels
+    pool_is_six: Tensor  # which of the pool are 6s; for reports only, never for training
+    held_out: Tensor  # images that no loss sees
+    held_out_labels: Tensor  # their classes, 6 among them
 
     @property
     def held_out_sixes(self) -> Tensor:
@@ -59,10 +50,6 @@ def load_split(pool: str, seed: int) -> Split:
 
     The labelled set is the training images of all classes but 6. The pool is the training 6s (``"sixes"``, the paper's
     setting) or all training images (``"mixed"``), whose 6s the network has to tell apart by itself.
-
-    Args:
-        pool: ``"sixes"`` or ``"mixed"``.
-        seed: of the division.
 
     Example:
         >>> split = load_split("sixes", seed=0)

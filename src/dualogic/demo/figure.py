@@ -48,13 +48,8 @@ def save_figure(study: Study, path: Path) -> None:
             if pool == pools[-1]:
                 axes.set_xlabel("epoch", color=INK)
         axes_row[0].set_ylabel(f"pool of {POOL_NAMES[pool]}\n\n% of held-out 6s", color=INK)
-    figure.suptitle(
-        "No label for 6, one rule: if an image reads as a 9 after half a turn (P), it is a 6 (Q)",
-        x=0.01,
-        ha="left",
-        fontsize=13,
-        color=INK,
-    )
+    title = "No label for 6, one rule: if an image reads as a 9 after half a turn (P), it is a 6 (Q)"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13, color=INK)
     figure.savefig(path, dpi=150)
 
 

@@ -28,27 +28,16 @@ NOT_P = turned.isin([digit for digit in range(CLASSES) if digit != 9])
 
 @dataclasses.dataclass(frozen=True)
 class Measures:
-    """What a network does, in percent; weights in [0, 1].
+    """What a network does, in percent; weights in [0, 1]."""
 
-    Attributes:
-        accuracy: on all held-out images.
-        satisfied: held-out 6s on which not-P or Q holds.
-        p: held-out 6s that read as a 9 after half a turn.
-        not_p: held-out 6s on which some other class leads 9 after half a turn; undecided ones are in neither.
-        q: held-out 6s called a 6.
-        false_six: held-out images of other classes called a 6.
-        weight_sixes: the mean dual weight on Q over the 6s of the pool; ``None`` for a method without such weights.
-        weight_others: the same over the rest of the pool; ``None`` also if there is no rest.
-    """
-
-    accuracy: float
-    satisfied: float
-    p: float
-    not_p: float
-    q: float
-    false_six: float
-    weight_sixes: float | None
-    weight_others: float | None
+    accuracy: float  # on all held-out images
+    satisfied: float  # held-out 6s on which not-P or Q holds
+    p: float  # held-out 6s that read as a 9 after half a turn
+    not_p: float  # held-out 6s on which some other class leads 9 after half a turn; undecided ones are in neither
+    q: float  # held-out 6s called a 6
+    false_six: float  # held-out images of other classes called a 6
+    weight_sixes: float | None  # the mean dual weight on Q over the 6s of the pool; `None` for a method without such weights
+    weight_others: float | None  # the same over the rest of the pool; `None` also if there is no rest
 
 
 @torch.no_grad()
@@ -77,9 +66,7 @@ def _percent(holds: Tensor) -> float:
 
 def _weights_on_q(logic: LogicLoss | None, split: Split) -> tuple[float | None, float | None]:
     """Mean weights on Q, the second operand of ``not P or Q``, for the pool's 6s and for its other images."""
-    if logic is None:
-        return None, None
-    weights = logic.weights(torch.arange(len(split.pool))).get("rule")
+    weights = None if logic is None else logic.weights(torch.arange(len(split.pool))).get("rule")
     if weights is None:
         return None, None
     on_q = weights[:, 1]

@@ -26,23 +26,14 @@ LAST = "dual"
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """Runs with everything that is needed to repeat them.
+    """Runs with everything that is needed to repeat them."""
 
-    Attributes:
-        epochs: of each run.
-        seed: of each run and of the division of the data.
-        runs: in the order of the table.
-        skipped: methods that could not run here, with the reason.
-        sizes: for each pool, how many images there are of each kind.
-        seconds: wall time of all runs.
-    """
-
-    epochs: int
-    seed: int
-    runs: tuple[Run, ...]
-    skipped: dict[str, str]
-    sizes: dict[str, dict[str, int]]
-    seconds: float
+    epochs: int  # of each run
+    seed: int  # of each run and of the division of the data
+    runs: tuple[Run, ...]  # in the order of the table
+    skipped: dict[str, str]  # methods that could not run here, with the reason
+    sizes: dict[str, dict[str, int]]  # for each pool, how many images there are of each kind
+    seconds: float  # wall time of all runs
 
     def of_pool(self, pool: str) -> list[Run]:
         """The runs on one pool."""

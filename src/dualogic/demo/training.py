@@ -1,4 +1,4 @@
-"""One training run of the demo."""
+"""The demo's network, and one training run of it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 
 import torch
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from dualogic.demo.data import Split, rotate
+from dualogic.demo.data import CLASSES, Split, rotate
 from dualogic.demo.measures import RULE, Measures, measure
-from dualogic.demo.model import make_network
 from dualogic.errors import BindingError, NonFiniteError
 from dualogic.loss import LogicLoss
 
@@ -22,28 +22,42 @@ LEARNING_RATE = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What one training run did.
+    """What one training run did."""
 
-    Attributes:
-        pool: what the rule saw, ``"sixes"`` or ``"mixed"``.
-        method: how the rule was taught; ``"none"`` for no rule.
-        options: the method with all its options, as text.
-        history: measures before training and after each epoch.
-        seconds: wall time.
-        failure: why training stopped early; ``None`` if it did not.
-    """
-
-    pool: str
-    method: str
-    options: str
-    history: tuple[Measures, ...]
-    seconds: float
-    failure: str | None = None
+    pool: str  # what the rule saw, "sixes" or "mixed"
+    method: str  # how the rule was taught; "none" for no rule
+    options: str  # the method with all its options, as text
+    history: tuple[Measures, ...]  # measures before training and after each epoch
+    seconds: float  # wall time
+    failure: str | None = None  # why training stopped early; `None` if it did not
 
     @property
     def final(self) -> Measures:
         """The measures after the last epoch that was finished."""
         return self.history[-1]
+
+
+def make_network(seed: int) -> nn.Sequential:
+    """A small convolutional network, from images ``(n, 1, 8, 8)`` to logits ``(n, 10)``; the global random state is left alone.
+
+    Example:
+        >>> import torch
+        >>> make_network(seed=0)(torch.zeros(2, 1, 8, 8)).shape
+        torch.Size([2, 10])
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(32 * 4 * 4, 64),
+            nn.ReLU(),
+            nn.Linear(64, CLASSES),
+        )
 
 
 @contextlib.contextmanager
@@ -63,12 +77,7 @@ def one_thread() -> Iterator[None]:
 
 @one_thread()
 def train(
-    split: Split,
-    pool: str,
-    method: str | None,
-    epochs: int,
-    seed: int,
-    on_epoch: Callable[[], None] = lambda: None,
+    split: Split, pool: str, method: str | None, epochs: int, seed: int, on_epoch: Callable[[], None] = lambda: None
 ) -> Run:
     """Train a network from scratch: cross-entropy on the labelled images, and the rule on the pool from the first epoch.
 
@@ -123,14 +132,12 @@ def train(
     )
 
 
-def _loss(
-    network: torch.nn.Module, logic: LogicLoss | None, split: Split, chosen: torch.Tensor, index: torch.Tensor
-) -> torch.Tensor:
+def _loss(network: nn.Module, logic: LogicLoss | None, split: Split, chosen: Tensor, index: Tensor) -> Tensor:
     images, labels = split.labelled[chosen], split.labels[chosen]
     if logic is None or not len(index):
         return cross_entropy(network(images), labels)
     pool = split.pool[index]
     # One pass through the network is faster than three; without batch norm it is the same.
     logits, f, g = network(torch.cat([images, pool, rotate(pool)])).split([len(images), len(pool), len(pool)])
-    loss: torch.Tensor = cross_entropy(logits, labels) + logic(index, f=f, g=g)
+    loss: Tensor = cross_entropy(logits, labels) + logic(index, f=f, g=g)
     return loss

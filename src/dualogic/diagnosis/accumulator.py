@@ -20,8 +20,7 @@ from dualogic.diagnosis.expectation import check_truths, count_labels, find_clas
 from dualogic.diagnosis.observation import Observed, fit_weights, observe
 from dualogic.diagnosis.outline import outline
 from dualogic.diagnosis.report import ShortcutReport
-from dualogic.diagnosis.tally import Tally, count_entries, count_junctions, count_weights, find_hits
-from dualogic.diagnosis.worst import Worst
+from dualogic.diagnosis.tally import Tally, Worst, count_entries, count_junctions, count_weights, find_hits
 from dualogic.errors import BindingError, OptionError, SampleIndexError, StateError
 from dualogic.formula.connective import Formula
 from dualogic.formula.shape import as_int
@@ -44,6 +43,9 @@ class Diagnosis:
         class_cost: of the costs by which samples are ranked; the loss's own by default, ``"probability"`` without one.
         worst: how many samples of the largest cost to keep for each rule.
         classes: names of the labels, in their order.
+
+    Attributes:
+        samples: how many were counted so far.
 
     Example:
         >>> import dualogic as dl, torch
@@ -92,12 +94,7 @@ class Diagnosis:
         """Forget all samples."""
         self._tally = Tally()
         self._worst = Worst(self.worst, len(self.rules))
-        self._samples = 0
-
-    @property
-    def samples(self) -> int:
-        """How many samples were counted so far."""
-        return self._samples
+        self.samples = 0
 
     def update(self, index: Any = None, labels: Any = None, **tensors: Any) -> None:
         """Count a batch.
@@ -177,8 +174,8 @@ class Diagnosis:
                 self._tally.add(("elsewhere", number), count_elsewhere(observed, elsewhere[number]), labels)
                 self._count_labels(observed, elsewhere[number], truths, bound, labels)
         self._count_broken(truths, bound, labels)
-        self._worst.add(costs, seen.holds, index, labels, self._samples)
-        self._samples += bound.batch
+        self._worst.add(costs, seen.holds, index, labels, self.samples)
+        self.samples += bound.batch
         return elsewhere
 
     def _count_weights(self, observed: Observed, weights: Mapping[str, Tensor], batch: int, labels: Tensor | None) -> None:
@@ -214,8 +211,8 @@ class Diagnosis:
         if mine != theirs:
             raise StateError("only diagnoses of the same rules with the same options can be merged")
         self._tally.merge_(other._tally)
-        self._worst.merge_(other._worst, self._samples)
-        self._samples += other._samples
+        self._worst.merge_(other._worst, self.samples)
+        self.samples += other.samples
         return self
 
     def compute(self) -> ShortcutReport:

@@ -5,13 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from dualogic.diagnosis import verdict
+from dualogic.diagnosis.verdict import BOTH_WAYS, CONTRADICTED, FROZEN, SWITCHED_OFF, TAKEN_OVER, TOO_WIDE
 
-SWITCHED_OFF = verdict.SWITCHED_OFF
-CONTRADICTED = verdict.CONTRADICTED
-TOO_WIDE = verdict.TOO_WIDE
-TAKEN_OVER = verdict.TAKEN_OVER
-FROZEN = verdict.FROZEN
-BOTH_WAYS = verdict.BOTH_WAYS
 LOCKED_IN = "weights locked in on one branch"
 NO_GRADIENT = "no gradient from the rule"
 AT_FLOOR = "delta at its floor"
@@ -83,10 +78,5 @@ class Alarm:
 
 
 def make_alarm(kind: str, rule: str, path: str, message: str, severity: str = WARNING) -> Alarm:
-    """An alarm with what to try.
-
-    Example:
-        >>> make_alarm(FROZEN, "rule", "rule", "the weights are still equal").severity
-        'warning'
-    """
+    """An alarm with what to try."""
     return Alarm(kind, rule, path, severity, message, ADVICE[kind])

@@ -51,16 +51,24 @@ def assemble(diagnosis: Diagnosis) -> ShortcutReport:
 
 
 def assemble_rules(diagnosis: Diagnosis, sums: Sums) -> dict[str, RuleReport]:
-    """What sums say about each rule, without classes, worst samples and findings.
-
-    Args:
-        diagnosis: whose rules they are.
-        sums: on the host, by the keys of its tally.
-    """
-    return {
-        name: _rule(name, str(formula), number, diagnosis._parts[name], diagnosis, sums)
-        for number, (name, formula) in enumerate(diagnosis.rules.items())
-    }
+    """What sums say about each rule, without classes, worst samples and findings."""
+    reports: dict[str, RuleReport] = {}
+    for number, (name, formula) in enumerate(diagnosis.rules.items()):
+        samples, satisfied, undecided, cost, infinite = sums["rules"][number].tolist() if "rules" in sums else [0.0] * 5
+        known, broken = _read(sums, name, "broken", 2)
+        connectives = [assemble_part(diagnosis, part.path, sums) for part in diagnosis._parts[name]]
+        reports[name] = RuleReport(
+            name=name,
+            text=str(formula),
+            samples=int(samples),
+            satisfied=_share(satisfied, samples),
+            undecided=_share(undecided, samples),
+            cost=_share(cost, samples - infinite),
+            connectives=tuple(part for part in connectives if part is not None),
+            labelled=int(known),
+            contradicted=_share(broken, known),
+        )
+    return reports
 
 
 def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveReport | None:
@@ -70,23 +78,6 @@ def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveRepo
         return None
     elsewhere = sums["elsewhere", level][lane].tolist() if ("elsewhere", level) in sums else None
     return _connective(diagnosis._outline[path], sums[level][lane].tolist(), elsewhere, sums)
-
-
-def _rule(name: str, text: str, number: int, parts: list[Connective], diagnosis: Diagnosis, sums: Sums) -> RuleReport:
-    samples, satisfied, undecided, cost, infinite = sums["rules"][number].tolist() if "rules" in sums else [0.0] * 5
-    known, broken = _read(sums, name, "broken", 2)
-    connectives = [assemble_part(diagnosis, part.path, sums) for part in parts]
-    return RuleReport(
-        name=name,
-        text=text,
-        samples=int(samples),
-        satisfied=_share(satisfied, samples),
-        undecided=_share(undecided, samples),
-        cost=_share(cost, samples - infinite),
-        connectives=tuple(part for part in connectives if part is not None),
-        labelled=int(known),
-        contradicted=_share(broken, known),
-    )
 
 
 def _connective(part: Connective, counts: list[float], elsewhere: list[float] | None, sums: Sums) -> ConnectiveReport:

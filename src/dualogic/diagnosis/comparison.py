@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualogic.diagnosis import verdict
-from dualogic.diagnosis.chance import rises
-from dualogic.diagnosis.overreach import compare_elsewhere
 from dualogic.diagnosis.report import ConnectiveReport, Finding, Judged, Report, RuleReport, ShortcutReport, plain
-from dualogic.diagnosis.verdict import HALF, NEVER, class_name, percent
+from dualogic.diagnosis.verdict import HALF, NEVER, class_name, percent, rises
 from dualogic.errors import StateError
 
 WORSE_ERRORS = 2.0
@@ -19,23 +17,14 @@ WORSE_ERRORS = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class RuleComparison(Judged):
-    """What happened to one rule.
+    """What happened to one rule."""
 
-    Attributes:
-        name: of the rule.
-        text: the rule.
-        label: the class that the findings are about: the one with most violations before; ``None`` without labels.
-        before: the report on the baseline.
-        after: the report on the model.
-        findings: what the change says, the most serious first.
-    """
-
-    name: str
-    text: str
-    label: int | None
-    before: RuleReport
-    after: RuleReport
-    findings: tuple[Finding, ...]
+    name: str  # of the rule
+    text: str  # the rule
+    label: int | None  # the class that the findings are about: the one with most violations before; `None` without labels
+    before: RuleReport  # the report on the baseline
+    after: RuleReport  # the report on the model
+    findings: tuple[Finding, ...]  # what the change says, the most serious first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,10 +60,7 @@ class Comparison(Report):
 
 
 def compare(before: ShortcutReport, after: ShortcutReport) -> Comparison:
-    """Compare reports on the same samples under the same rules.
-
-    Example: see :meth:`ShortcutReport.compare`.
-    """
+    """Compare reports on the same samples under the same rules; see :meth:`ShortcutReport.compare`."""
     if not isinstance(before, ShortcutReport):
         raise StateError(f"a report is compared with another report; got {type(before).__name__}")
     texts = [{name: rule.text for name, rule in report.rules.items()} for report in (before, after)]
@@ -140,7 +126,9 @@ def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Fin
             if finding is not None:
                 found.append(finding)
     if not found:
-        found.append(_judge_whole(before, after, whose.format(units="samples")))
+        kind = verdict.VIOLATED if (after.violated or 0.0) > verdict.MUCH_VIOLATED else verdict.SATISFIED
+        held = f"satisfied on {percent(before.satisfied)} of the {whose.format(units='samples')} before"
+        found.append(Finding(kind, f"{held}, on {percent(after.satisfied)} after", after.name))
     return found
 
 
@@ -153,13 +141,6 @@ def _find_elsewhere(before: RuleReport, after: RuleReport, labels: Sequence[int]
         if finding is not None:
             found.append(finding)
     return found
-
-
-def _judge_whole(before: RuleReport, after: RuleReport, where: str) -> Finding:
-    violated = after.violated or 0.0
-    kind = verdict.VIOLATED if violated > verdict.MUCH_VIOLATED else verdict.SATISFIED
-    sentence = f"satisfied on {percent(before.satisfied)} of the {where} before, on {percent(after.satisfied)} after"
-    return Finding(kind, sentence, after.name)
 
 
 def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:
@@ -217,3 +198,54 @@ def _judge_branches(before: ConnectiveReport, after: ConnectiveReport, where: st
 
 def _share_alone(alone: float | None, none: float | None) -> float | None:
     return None if alone is None or none is None or none >= 1.0 else alone / (1.0 - none)
+
+
+def compare_elsewhere(
+    pairs: Sequence[tuple[ConnectiveReport, ConnectiveReport]], when: str = "before", pulled: bool = False
+) -> Finding | None:
+    """Did the consequent come where no rule asks for it?
+
+    By labels: it is also wrong there more often than before, and so is the network about it. Without them, some of what came may
+    be right, because a network that learns a rule also knows its consequent where it does not read the antecedent. So units are
+    left out of account that lost their antecedent, and half as many as a rule asks of (in each class, if classes are known: as
+    many, because what a rule says of some samples of a class may well be true of the others).
+
+    Args:
+        pairs: the implication before and after; for all samples, followed by each class if classes are known.
+        when: a word for what is compared with.
+        pulled: the rule was seen to pull it there, so that all units count.
+    """
+    before, after = pairs[0]
+    first, second = before.elsewhere, after.elsewhere
+    if first is None or second is None or first.holds is None or second.holds is None:
+        return None
+    risen = second.holds - first.holds
+    if risen < verdict.WIDELY or not rises(first.holds, first.units, second.holds, second.units):
+        return None
+    labelled = ""
+    if first.wrongly is not None and second.wrongly is not None:
+        errors = [each.wrongly + (each.missed or 0.0) for each in (first, second) if each.wrongly is not None]
+        worse = second.wrongly - first.wrongly >= verdict.WIDELY and errors[1] > errors[0]
+        if not worse or not rises(first.wrongly, first.labelled, second.wrongly, second.labelled):
+            return None
+        labelled = (
+            f"; by their labels it is wrong on {percent(second.wrongly)} of them, {percent(first.wrongly)} {when}, and right to "
+            f"hold on {percent(second.expected)}"
+        )
+    elif not pulled:
+        spared = HALF if len(pairs) == 1 else 1.0
+        if sum(max(_count_came(*pair, spared), 0.0) for pair in pairs[1:] or pairs) < verdict.WIDELY * second.units:
+            return None
+    where, now, then = verdict.describe_elsewhere(after), percent(second.holds), percent(first.holds)
+    sentence = f"{where} holds on {now} of them, {then} {when}{labelled}: the rule is applied too widely"
+    return Finding(verdict.TOO_WIDE, sentence, after.path)
+
+
+def _count_came(before: ConnectiveReport, after: ConnectiveReport, spared: float) -> float:
+    """On how many units the consequent came, beyond those that the rule can account for."""
+    first, second = before.elsewhere, after.elsewhere
+    if first is None or second is None or not before.total or not after.total:
+        return 0.0
+    asked = [1.0 - (each.share or 0.0) for each in (first, second)]
+    risen = (second.share or 0.0) * (second.holds or 0.0) - (first.share or 0.0) * (first.holds or 0.0)
+    return after.total * (risen - max(asked[0] - asked[1], 0.0) - spared * max(asked))

@@ -36,12 +36,7 @@ def find_shared(parts: Iterable[Connective]) -> list[tuple[str, ...]]:
 def find_elsewhere(levels: Mapping[int, Observed], shared: Sequence[tuple[str, ...]]) -> dict[int, Tensor]:
     """Where the antecedent of an implication is false, and no other one with the same consequent is true.
 
-    Args:
-        levels: the connectives, by level number.
-        shared: see :func:`find_shared`.
-
-    Returns:
-        By level number, for connectives of two operands: ``(batch, lanes, units)``.
+    ``shared`` is from :func:`find_shared`. By level number, for connectives of two operands: ``(batch, lanes, units)``.
     """
     pairs = {number: each for number, each in levels.items() if each.level.order != () and each.holds.shape[-1] == 2}
     false = {number: each.decided[..., 0] & each.exists for number, each in pairs.items()}
@@ -64,10 +59,5 @@ def find_elsewhere(levels: Mapping[int, Observed], shared: Sequence[tuple[str, .
 
 
 def count_elsewhere(observed: Observed, elsewhere: Tensor) -> Tensor:
-    """How often the consequent holds there: ``(batch, lanes, 2)`` of units, and units with the consequent.
-
-    Args:
-        observed: implications, whose second operand is the consequent.
-        elsewhere: from :func:`find_elsewhere`.
-    """
+    """How often the consequent holds there: ``(batch, lanes, 2)`` of units, and units with the consequent."""
     return torch.stack([elsewhere, elsewhere & observed.decided[..., 1]], -1).sum(2)

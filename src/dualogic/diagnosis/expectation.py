@@ -26,11 +26,8 @@ SURE = 50.0
 def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: Bound) -> dict[str, Tensor]:
     """The true values of symbols as tensors, after checks.
 
-    Args:
-        labels: by the name of a symbol: classes ``(batch, *shape)`` as integers for a categorical, 0 and 1 for a Boolean (where a
-            negative one means that it is not known), numbers for a variable (where NaN means the same).
-        symbols: of the rules.
-        bound: what the model says.
+    By name: classes ``(batch, *shape)`` as integers for a categorical, 0 and 1 for a Boolean (where a negative one means that it
+    is not known), numbers for a variable (where NaN means the same).
     """
     truths: dict[str, Tensor] = {}
     for name, values in labels.items():
@@ -67,14 +64,7 @@ def find_classes(truths: Mapping[str, Tensor], symbols: Mapping[str, Node]) -> T
 def read_labels(
     formula: Formula, truths: Mapping[str, Tensor], bound: Bound, tol: float, axes: tuple[int, ...] = ()
 ) -> tuple[Tensor, Tensor] | None:
-    """Whether a formula is true by the labels of its symbols.
-
-    Args:
-        formula: any part of a rule.
-        truths: from :func:`check_truths`.
-        bound: what the model says, for masks.
-        tol: see :meth:`dualogic.Formula.satisfied`.
-        axes: of the units that it is wanted for.
+    """Whether a formula is true by the labels of its symbols, for units of some axes; masks are as the model has them.
 
     Returns:
         Which samples have all labels, ``(batch,)``, and the truth, ``(batch, units)``; ``None`` if the labels of some symbol are
@@ -108,14 +98,6 @@ def count_labels(
     part: Connective, truths: Mapping[str, Tensor], bound: Bound, tol: float, observed: Observed, elsewhere: Tensor
 ) -> Iterator[tuple[str, Tensor]]:
     """What the labels say of an implication, as far as they are there.
-
-    Args:
-        part: the implication.
-        truths: from :func:`check_truths`.
-        bound: what the model says.
-        tol: see :meth:`dualogic.Formula.satisfied`.
-        observed: its level.
-        elsewhere: where no rule asks for its consequent; see :func:`~dualogic.diagnosis.elsewhere.find_elsewhere`.
 
     Yields:
         Names and sums over units. ``"labels"``, ``(batch, 3)``: units known, those whose antecedent is true by the labels, and of

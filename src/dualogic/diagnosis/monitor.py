@@ -17,13 +17,12 @@ from dualogic.diagnosis.accumulator import Diagnosis
 from dualogic.diagnosis.alarm import INFO, KINDS, Alarm
 from dualogic.diagnosis.assemble import assemble_rules
 from dualogic.diagnosis.expectation import check_truths
-from dualogic.diagnosis.look import Look, Sums
 from dualogic.diagnosis.pull import measure_pull
 from dualogic.diagnosis.tally import Tally
 from dualogic.diagnosis.watch import watch
-from dualogic.diagnosis.window import HISTORY, Window
+from dualogic.diagnosis.window import HISTORY, Look, Sums, Window
 from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolError
-from dualogic.formula.fingerprint import fingerprint
+from dualogic.formula.printing import fingerprint
 from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
 from dualogic.loss.beliefs import first_view
@@ -299,10 +298,9 @@ class Monitor:
 
 
 class Hook:
-    """What a loss calls after forward. A copy of the loss is not watched, and neither is one that was pickled.
+    """What a loss calls after forward, with what it was called with, by position and by name, and with what it gives.
 
-    Args:
-        see: called with what the loss was called with, by position and by name, and with what it gives.
+    A copy of the loss is not watched, and neither is one that was pickled.
     """
 
     def __init__(self, see: Callable[[tuple[Any, ...], Mapping[str, Any], Tensor], None] | None = None) -> None:

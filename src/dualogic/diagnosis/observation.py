@@ -28,23 +28,14 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True)
 class Observed:
-    """One level of connectives, of which each lane is a connective and each unit a sample or an entry of one.
+    """One level of connectives, of which each lane is a connective and each unit a sample or an entry of one."""
 
-    Attributes:
-        level: where it stands in the plan.
-        holds: which operands hold, ``(batch, lanes, units, k)``.
-        decided: which of them hold without the help of undecided classes; see :func:`observe`.
-        mask: which operands exist (entries of a quantifier); ``None`` if all do.
-        exists: which units exist, ``(batch, lanes, units)``.
-        axes: the axes that the units stand for.
-    """
-
-    level: Level
-    holds: Tensor
-    decided: Tensor
-    mask: Tensor | None
-    exists: Tensor
-    axes: tuple[int, ...]
+    level: Level  # where it stands in the plan
+    holds: Tensor  # which operands hold, `(batch, lanes, units, k)`
+    decided: Tensor  # which of them hold without the help of undecided classes; see `observe`
+    mask: Tensor | None  # which operands exist (entries of a quantifier); `None` if all do
+    exists: Tensor  # which units exist, `(batch, lanes, units)`
+    axes: tuple[int, ...]  # the axes that the units stand for
 
 
 class _Recorder:
@@ -61,33 +52,20 @@ class _Recorder:
 
 @dataclasses.dataclass(frozen=True)
 class Observation:
-    """What holds in a batch.
+    """What holds in a batch."""
 
-    Attributes:
-        holds: which rules hold, ``(batch, rules)``; as ``formula.satisfied`` says.
-        decided: which hold also in the decided reading.
-        levels: the wanted connectives, by level number.
-    """
-
-    holds: Tensor
-    decided: Tensor
-    levels: dict[int, Observed]
+    holds: Tensor  # which rules hold, `(batch, rules)`; as `formula.satisfied` says
+    decided: Tensor  # which hold also in the decided reading
+    levels: dict[int, Observed]  # the wanted connectives, by level number
 
 
 @torch.no_grad()
 def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset[str]) -> Observation:
-    """Evaluate a plan in plain logic and keep the truth of all operands.
+    """Evaluate a plan of mode ``"truth"`` and keep the truth of all operands of the wanted paths, each with its parents.
 
     ``f != k`` is the complement of ``f == k``, so it holds also where ``k`` leads by less than ``lead``: such samples are
     *undecided*. In the decided reading (the paper's), ``f != k`` holds where some other class leads ``k`` by at least
     ``lead``, and a negated Boolean likewise; at ``lead=0`` the two readings agree.
-
-    Args:
-        plan: of mode ``"truth"``.
-        bound: the tensors.
-        tol: see :meth:`dualogic.Formula.satisfied`.
-        lead: see :meth:`dualogic.Formula.satisfied`.
-        wanted: the paths of connectives to keep; with each path, those of its parents.
     """
     with autocast_off(bound.device):
         registers = plan.evaluate(bound, tol, lead)
@@ -103,13 +81,7 @@ def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset
 def observe_costs(plan: Plan, bound: Bound, wanted: frozenset[str]) -> tuple[Tensor, dict[int, Observed]]:
     """The costs of rules at the optimal duals, ``(batch, rules)``, and of the operands of their connectives, differentiably.
 
-    Args:
-        plan: of mode ``"probability"`` or ``"log"``.
-        bound: the tensors.
-        wanted: the paths of connectives to keep; with each path, those of its parents.
-
-    Returns:
-        The costs, and the wanted connectives by level number, where ``holds`` is the cost of each operand.
+    The wanted connectives are given by level number, where ``holds`` is the cost of each operand.
     """
     recorder = _Recorder(take_extreme)
     with autocast_off(bound.device):

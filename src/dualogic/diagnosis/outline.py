@@ -16,36 +16,21 @@ CHOICES = ("or", "implies")
 
 @dataclasses.dataclass(frozen=True)
 class Connective:
-    """One connective of a rule.
+    """One connective of a rule."""
 
-    Attributes:
-        path: the rule's name, followed by operand positions in its negation normal form.
-        kind: ``"or"``, ``"implies"`` (whose operands are the negated antecedent and the consequent), ``"and"``, ``"all"`` or
-            ``"any"``.
-        text: the connective as written.
-        operands: the texts of its operands.
-        antecedent: that of an implication.
-        counted: ``"samples"``, or ``"entries"`` below a quantifier.
-        consequent: that of an implication.
-    """
-
-    path: str
-    kind: str
-    text: str
-    operands: tuple[str, ...]
-    antecedent: Formula | None
-    counted: str
-    consequent: Formula | None = None
+    path: str  # the rule's name, followed by operand positions in its negation normal form
+    kind: str  # "or", "implies" (whose operands are the negated antecedent and the consequent), "and", "all" or "any"
+    text: str  # the connective as written
+    operands: tuple[str, ...]  # the texts of its operands
+    antecedent: Formula | None  # that of an implication
+    counted: str  # "samples", or "entries" below a quantifier
+    consequent: Formula | None = None  # that of an implication
 
 
 def outline(name: str, formula: Formula) -> list[Connective]:
     """From the root of a rule through quantifiers and conjunctions down to the outermost choices, parents first.
 
     What lies inside of a branch, or inside of the clauses that a cardinality constraint stands for, is left out.
-
-    Args:
-        name: of the rule.
-        formula: the rule as written.
 
     Example:
         >>> import dualogic as dl
@@ -60,9 +45,7 @@ def outline(name: str, formula: Formula) -> list[Connective]:
 
 def _descend(node: Formula, positive: bool, path: str, counted: str, found: list[Connective]) -> None:
     node, positive = strip(node, positive)
-    antecedent: Formula | None = None
-    consequent: Formula | None = None
-    below = True
+    antecedent, consequent, below = None, None, True
     operands: list[tuple[Formula, bool]]
     if isinstance(node, Quantifier):
         kind = "all" if (node.operation == "all") == positive else "any"
@@ -111,6 +94,4 @@ def strip(node: Any, positive: bool) -> tuple[Formula, bool]:
 def to_text(node: Formula, positive: bool = True) -> str:
     """A formula, or its negation, for a reader: without markers around it, and cut off where it is long."""
     node, positive = strip(node, positive)
-    if positive:
-        return shorten(str(node))
-    return shorten(str(to_nnf(Complement(node))))
+    return shorten(str(node if positive else to_nnf(Complement(node))))

@@ -237,12 +237,8 @@ def _connective_blocks(part: ConnectiveReport) -> list[Block]:
     if part.weights is not None:
         headers += ["weight", f"weight where {single}", "chosen", "rightly"]
         for row, operand in zip(rows, part.operands):
-            row += [
-                _number(operand.weight),
-                _number(operand.weight_alone),
-                percent(operand.chosen),
-                percent(operand.chosen_rightly),
-            ]
+            row += [*map(_number, (operand.weight, operand.weight_alone))]
+            row += [*map(percent, (operand.chosen, operand.chosen_rightly))]
     blocks: list[Block] = [Table(tuple(headers), tuple(map(tuple, rows)))]
     if len(part.operands) > MOST_BRANCHES:
         blocks.append(f"... and {len(part.operands) - MOST_BRANCHES} more operands.")

@@ -53,15 +53,10 @@ class Judged:
 
 
 class Report:
-    """What a report on a model and one on a model against a baseline share: the verdict on all rules, and how it is shown.
+    """What a report on a model and one on a model against a baseline share: the verdict on all rules, and how it is shown."""
 
-    Attributes:
-        rules: what is known of each rule, by name.
-        findings: what is said of several rules together.
-    """
-
-    rules: Mapping[str, Any]
-    findings: tuple[Finding, ...] = ()
+    rules: Mapping[str, Any]  # what is known of each rule, by name
+    findings: tuple[Finding, ...] = ()  # what is said of several rules together
 
     @property
     def verdict(self) -> str:

@@ -3,84 +3,60 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import typing
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-from dualogic.diagnosis.report import (
-    AntecedentReport,
-    ConnectiveReport,
-    ElsewhereReport,
-    Finding,
-    OperandReport,
-    RuleReport,
-    SampleReport,
-    ShortcutReport,
-    WeightReport,
-)
+from dualogic.diagnosis.report import ConnectiveReport, RuleReport, SampleReport, ShortcutReport
 from dualogic.diagnosis.verdict import KINDS
 from dualogic.errors import DataError
 
-PLAIN = {"str": (str,), "int": (int,), "bool": (bool,), "float": (float, int), "None": (type(None),)}
-"""Types of fields by their annotations."""
-Made = TypeVar("Made")
+PARTLY_DERIVED = (ShortcutReport, RuleReport, ConnectiveReport)
+"""Their dictionaries hold more than their fields; those of the others do not."""
 
 
 def restore(values: Mapping[str, Any]) -> ShortcutReport:
     """See :meth:`ShortcutReport.from_dict`."""
     try:
-        fields = _known(ShortcutReport, values)
-        names = fields.get("class_names")
-        rules = {str(name): _restore_rule(rule) for name, rule in fields["rules"].items()}
-        return _make(ShortcutReport, {**fields, "rules": rules, "class_names": None if names is None else tuple(map(str, names))})
+        report: ShortcutReport = _read(ShortcutReport, values, "a report")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"this is not what ShortcutReport.to_dict() gives: {type(error).__name__}: {error}") from error
+    return report
 
 
-def _restore_rule(values: Mapping[str, Any]) -> RuleReport:
-    fields = _known(RuleReport, values)
-    # JSON has no infinite numbers: only the cost of a single sample can be one.
-    worst = ({**sample, "cost": math.inf if sample["cost"] is None else sample["cost"]} for sample in fields["worst"])
-    fields.update(
-        connectives=tuple(_restore_connective(part) for part in fields["connectives"]),
-        classes={int(label): _restore_rule(part) for label, part in fields["classes"].items()},
-        worst=tuple(_make(SampleReport, sample) for sample in worst),
-        findings=tuple(_make(Finding, finding) for finding in fields["findings"]),
-    )
-    unknown = [finding.kind for finding in fields["findings"] if finding.kind not in KINDS]
-    if unknown:
+def _read(kind: Any, value: Any, name: str) -> Any:
+    """A value of the type that a field of this name was declared with."""
+    inside = typing.get_args(kind)
+    if dataclasses.is_dataclass(kind):
+        return _read_dataclass(kind, value)
+    if typing.get_origin(kind) is tuple:
+        return tuple(_read(inside[0], item, name) for item in value)
+    if typing.get_origin(kind) is Mapping:
+        return {inside[0](key): _read(inside[1], item, name) for key, item in value.items()}
+    if type(None) in inside:
+        return None if value is None else _read(inside[0], value, name)
+    if type(value) is not kind and (kind, type(value)) != (float, int):
+        raise TypeError(f"{name} must be {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+@functools.cache
+def _fields(kind: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _read_dataclass(kind: Any, values: Mapping[str, Any]) -> Any:
+    types = _fields(kind)
+    if kind is SampleReport and values["cost"] is None:
+        values = {**values, "cost": math.inf}  # JSON has no infinite numbers: only the cost of a single sample can be one
+    if kind in PARTLY_DERIVED:
+        values = {name: value for name, value in values.items() if name in types}
+    made = kind(**{name: _read(types.get(name, type(value)), value, name) for name, value in values.items()})
+    if isinstance(made, RuleReport) and (unknown := [each.kind for each in made.findings if each.kind not in KINDS]):
         raise ValueError(f"a finding of the kind {unknown[0]!r}")
-    return _make(RuleReport, fields)
-
-
-def _restore_connective(values: Mapping[str, Any]) -> ConnectiveReport:
-    fields = _known(ConnectiveReport, values)
-    antecedent, elsewhere, weights = (fields.get(name) for name in ("antecedent", "elsewhere", "weights"))
-    fields.update(
-        operands=tuple(_make(OperandReport, operand) for operand in fields["operands"]),
-        antecedent=None if antecedent is None else _make(AntecedentReport, antecedent),
-        elsewhere=None if elsewhere is None else _make(ElsewhereReport, elsewhere),
-        weights=None if weights is None else _make(WeightReport, weights),
-    )
-    if fields["antecedent"] is not None and len(fields["operands"]) != 2:
-        raise ValueError(f"an implication with {len(fields['operands'])} operands")
-    return _make(ConnectiveReport, fields)
-
-
-def _make(kind: type[Made], values: Mapping[str, Any]) -> Made:
-    """A dataclass whose fields of plain types hold what these say."""
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        wanted = str(field.type).split(" | ")
-        if (
-            field.name in values
-            and set(wanted) <= PLAIN.keys()
-            and type(values[field.name]) not in {one for name in wanted for one in PLAIN[name]}
-        ):
-            raise TypeError(f"{field.name} must be {field.type}, not {type(values[field.name]).__name__}")
-    return kind(**values)
-
-
-def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass, without what was derived from them."""
-    names = {field.name for field in dataclasses.fields(kind)}
-    return {name: value for name, value in values.items() if name in names}
+    if isinstance(made, ConnectiveReport) and made.antecedent is not None and len(made.operands) != 2:
+        raise ValueError(f"an implication with {len(made.operands)} operands")
+    return made

@@ -1,4 +1,4 @@
-"""Sums over samples, in total and per class: what a report is made of."""
+"""What a report is made of: sums over samples, in total and per class, and the samples of the largest cost."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ CHOICE_MARGIN = 0.01
 
 
 class Tally:
-    """Sums of columns, by key, in total and for each label.
+    """Sums of columns, by key, in total and for each label; in float64, so that counts stay exact up to 2^53.
 
-    Sums are float64: counts stay exact up to 2^53.
-
-    Args:
-        waiting: bring each sum to the host; otherwise those without labels stay on their device, and nothing waits for it.
+    Each sum is brought to the host by one that is ``waiting``; otherwise those without labels stay on their device.
     """
 
     def __init__(self, waiting: bool = True) -> None:
@@ -50,6 +47,40 @@ class Tally:
                 _accumulate(self.by_label.setdefault(label, {}), key, sums)
 
 
+class Worst:
+    """For each rule, the ``count`` samples of the largest cost; of equal ones, the earliest."""
+
+    def __init__(self, count: int, rules: int) -> None:
+        self.count = count
+        self.costs = torch.zeros(0, rules, dtype=torch.float64)  # `(kept, rules)`, the largest first
+        # `(kept, rules, 4)`: position, index, label (-1 where there is none), whether the rule holds.
+        self.facts = torch.zeros(0, rules, 4, dtype=torch.long)
+
+    def add(self, costs: Tensor, holds: Tensor, index: Tensor | None, labels: Tensor | None, offset: int) -> None:
+        """Take a batch into account: ``(batch, rules)`` and ``(batch,)``, after ``offset`` samples."""
+        if not self.count:
+            return
+        position = torch.arange(offset, offset + len(costs), device=costs.device)
+        missing = torch.full_like(position, -1)
+        common = torch.stack([position, missing if index is None else index, missing if labels is None else labels], -1)
+        # Stable, so that the earliest of equal samples are kept whatever the batches.
+        order = costs.sort(dim=0, descending=True, stable=True).indices[: self.count]
+        facts = torch.cat([common[order], holds.gather(0, order).long().unsqueeze(-1)], -1)
+        self._keep(costs.gather(0, order).double().cpu(), facts.cpu())
+
+    def merge_(self, other: Worst, offset: int) -> None:
+        """Add the samples of another, whose positions are counted on from ``offset``."""
+        facts = other.facts.clone()
+        facts[..., 0] += offset
+        self._keep(other.costs, facts)
+
+    def _keep(self, costs: Tensor, facts: Tensor) -> None:
+        costs, facts = torch.cat([self.costs, costs]), torch.cat([self.facts, facts])
+        order = costs.sort(dim=0, descending=True, stable=True).indices[: self.count]
+        self.costs = costs.gather(0, order)
+        self.facts = facts.gather(0, order.unsqueeze(-1).expand(-1, -1, 4))
+
+
 def _accumulate(sums: dict[Hashable, Tensor], key: Hashable, value: Tensor) -> None:
     sums[key] = sums[key] + value if key in sums else value
 
@@ -65,13 +96,7 @@ def count_junctions(observed: Observed) -> Tensor:
     hits = find_hits(observed) & exists
     number = hits.sum(-1)
     antecedent = ~observed.holds[..., 0] & observed.exists
-    units = [
-        observed.exists,
-        number >= 2,
-        (number == 0) & observed.exists,
-        antecedent,
-        antecedent & observed.holds[..., 1],
-    ]
+    units = [observed.exists, number >= 2, (number == 0) & observed.exists, antecedent, antecedent & observed.holds[..., 1]]
     alone = hits & (number == 1).unsqueeze(-1)
     return torch.cat([torch.stack(units, -1).sum(2), hits.sum(2), alone.sum(2)], dim=-1)
 
@@ -92,15 +117,10 @@ def count_entries(observed: Observed) -> Tensor:
 
 
 def count_weights(hits: Tensor, exists: Tensor, weights: Tensor) -> Tensor:
-    """How the duals weigh the operands of one connective; ``(batch, 3 + 5 k)``.
+    """How the duals weigh the operands of one connective: ``(batch, units, k)``, as ``(batch, 3 + 5 k)``.
 
     Columns: units, normalised entropy, units that are hit and have a choice; then for each operand: weight, hits alone,
     weight where it hits alone, chosen, chosen and hits.
-
-    Args:
-        hits: see :func:`find_hits`; ``(batch, units, k)``.
-        exists: ``(batch, units)``.
-        weights: ``(batch, units, k)``, sum to 1.
     """
     there = exists.unsqueeze(-1)
     hits = hits & there

@@ -7,43 +7,28 @@ rule: an antecedent that is never true may be rightly so, and a consequent that 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
-from dualogic.diagnosis.chance import rises
 from dualogic.diagnosis.report import ConnectiveReport, Finding, RuleReport
 
-NO_SAMPLES = "no samples"
-WORSE = "worse than without the rule"
-CONTRADICTED = "contradicted by most samples"
-VIOLATED = "violated"
-SWITCHED_OFF = "antecedent switched off"
-TOO_WIDE = "applied too widely"
-NOT_READ = "antecedent not read"
-VACUOUS = "antecedent never true"
-TAKEN_OVER = "one branch took over"
-ONE_BRANCH = "one branch takes every sample"
-DISAGREE = "weights on a branch that does not hold"
-FROZEN = "weights frozen at uniform"
-BOTH_WAYS = "satisfied both ways"
-SATISFIED = "satisfied"
-IN_KIND = "satisfied in kind"
 KINDS = (
-    NO_SAMPLES,
-    WORSE,
-    CONTRADICTED,
-    VIOLATED,
-    SWITCHED_OFF,
-    TOO_WIDE,
-    NOT_READ,
-    VACUOUS,
-    TAKEN_OVER,
-    ONE_BRANCH,
-    DISAGREE,
-    FROZEN,
-    BOTH_WAYS,
-    SATISFIED,
-    IN_KIND,
+    NO_SAMPLES := "no samples",
+    WORSE := "worse than without the rule",
+    CONTRADICTED := "contradicted by most samples",
+    VIOLATED := "violated",
+    SWITCHED_OFF := "antecedent switched off",
+    TOO_WIDE := "applied too widely",
+    NOT_READ := "antecedent not read",
+    VACUOUS := "antecedent never true",
+    TAKEN_OVER := "one branch took over",
+    ONE_BRANCH := "one branch takes every sample",
+    DISAGREE := "weights on a branch that does not hold",
+    FROZEN := "weights frozen at uniform",
+    BOTH_WAYS := "satisfied both ways",
+    SATISFIED := "satisfied",
+    IN_KIND := "satisfied in kind",
 )
 """The most serious first."""
 
@@ -63,6 +48,8 @@ WIDELY = 0.1
 """Against a baseline, a consequent that came on at least this fraction of the units elsewhere is applied too widely."""
 TOO_OFTEN = 0.25
 """Without one, it must hold there on this fraction more than the labels say: networks have biases of their own."""
+SIGNIFICANT = 4.0
+"""Standard errors by which a rate must have moved to be called different."""
 FEW = 5
 """Units that must have been seen to be counted on."""
 HALF = 0.5
@@ -83,12 +70,7 @@ REMEDIES = {
 
 
 def judge(rule: RuleReport, class_names: Sequence[str] | None = None) -> tuple[Finding, ...]:
-    """Findings about one rule, the most serious first; there is always one.
-
-    Args:
-        rule: with the reports of its classes.
-        class_names: names of the labels.
-    """
+    """Findings about one rule, the most serious first; there is always one."""
     if rule.satisfied is None:
         return (Finding(NO_SAMPLES, "no sample was counted", rule.name),)
     found = [*_find_violation(rule, class_names), *_find_contradiction(rule)]
@@ -120,17 +102,27 @@ def summarize(findings: Mapping[str, Sequence[Finding]]) -> str:
     return f"{name}: {finding.sentence}{others}"
 
 
+def rises(before: float, count_before: int, after: float, count_after: int, errors: float = SIGNIFICANT) -> bool:
+    """Whether a rate went up by more than chance; a handful of units is never enough.
+
+    Example:
+        >>> rises(0.0, 3, 1.0, 3), rises(0.0, 10, 1.0, 10), rises(0.5, 1000, 0.52, 1000)
+        (False, True, False)
+    """
+    # One more of either kind than was seen, so that a rate of 0 or 1 has an error.
+    first, second = ((rate * count + 1) / (count + 2) for rate, count in ((before, count_before), (after, count_after)))
+    error = math.sqrt(first * (1 - first) / (count_before + 2) + second * (1 - second) / (count_after + 2))
+    return second - first > errors * error
+
+
 def percent(fraction: float | None) -> str:
     """``"97.5 %"``; a dash where there is nothing to divide by."""
-    if fraction is None:
-        return "-"
-    return f"{100 * fraction:.1f} %"
+    return "-" if fraction is None else f"{100 * fraction:.1f} %"
 
 
 def class_name(label: int, class_names: Sequence[str] | None) -> str:
     """``"class 6"``, or the name of the class."""
-    known = class_names is not None and 0 <= label < len(class_names)
-    return f"class {class_names[label] if class_names is not None and known else label}"
+    return f"class {class_names[label] if class_names and 0 <= label < len(class_names) else label}"
 
 
 def _find_violation(rule: RuleReport, class_names: Sequence[str] | None) -> Iterable[Finding]:

@@ -7,24 +7,25 @@ import statistics
 from collections.abc import Hashable, Iterator
 
 from dualogic.diagnosis.accumulator import Diagnosis
-from dualogic.diagnosis.alarm import (
-    AT_FLOOR,
-    BOTH_WAYS,
-    FROZEN,
-    INFO,
-    LOCKED_IN,
-    NO_GRADIENT,
-    SWITCHED_OFF,
-    TAKEN_OVER,
-    WARNING,
-    Alarm,
-    make_alarm,
-)
+from dualogic.diagnosis.alarm import AT_FLOOR, INFO, LOCKED_IN, NO_GRADIENT, WARNING, Alarm, make_alarm
 from dualogic.diagnosis.assemble import assemble_part, assemble_rules
-from dualogic.diagnosis.chance import SIGNIFICANT
 from dualogic.diagnosis.comparison import judge_implication
 from dualogic.diagnosis.report import ConnectiveReport, RuleReport
-from dualogic.diagnosis.verdict import EVERY, FEW, HALF, MUCH_VIOLATED, NEVER, SELDOM, UNIFORM, percent
+from dualogic.diagnosis.verdict import (
+    BOTH_WAYS,
+    EVERY,
+    FEW,
+    FROZEN,
+    HALF,
+    MUCH_VIOLATED,
+    NEVER,
+    SELDOM,
+    SIGNIFICANT,
+    SWITCHED_OFF,
+    TAKEN_OVER,
+    UNIFORM,
+    percent,
+)
 from dualogic.diagnosis.watch_consequent import LASTING, watch_contradiction, watch_elsewhere
 from dualogic.diagnosis.window import Window
 from dualogic.loss import LogicLoss
@@ -51,13 +52,7 @@ RISEN = 1.1
 
 
 def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Alarm]:
-    """Everything that the looks so far give reason to say, whether it was said before or not.
-
-    Args:
-        diagnosis: of the loss; says what the sums mean.
-        logic: the loss.
-        window: what was seen.
-    """
+    """Everything that the looks so far give reason to say, whether it was said before or not."""
     now, start = (assemble_rules(diagnosis, sums) for sums in (window.recent, window.start))
     for number, (name, rule) in enumerate(now.items()):
         if rule.satisfied is None:

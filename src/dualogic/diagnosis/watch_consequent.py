@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Iterator
 
 from dualogic.diagnosis.accumulator import Diagnosis
-from dualogic.diagnosis.alarm import CONTRADICTED, INFO, TOO_WIDE, Alarm, make_alarm
+from dualogic.diagnosis.alarm import INFO, Alarm, make_alarm
 from dualogic.diagnosis.assemble import assemble_part
-from dualogic.diagnosis.overreach import compare_elsewhere
+from dualogic.diagnosis.comparison import compare_elsewhere
 from dualogic.diagnosis.report import ConnectiveReport, RuleReport
-from dualogic.diagnosis.verdict import FEW, HALF, NEVER, describe_elsewhere, judge_elsewhere, percent
+from dualogic.diagnosis.verdict import CONTRADICTED, FEW, HALF, NEVER, TOO_WIDE, describe_elsewhere, judge_elsewhere, percent
 from dualogic.diagnosis.window import LATE, Window
 
 LASTING = 35
@@ -52,14 +52,7 @@ def watch_elsewhere(rule: RuleReport, part: ConnectiveReport, window: Window, di
 
 
 def watch_contradiction(rule: RuleReport, number: int, window: Window, excused: bool) -> Iterator[Alarm]:
-    """Most units of which a rule asks something break it, by their labels, or by what the network says in spite of the rule.
-
-    Args:
-        rule: what the recent looks say.
-        number: the position of the rule.
-        window: what was seen.
-        excused: something else is known to keep the rule from teaching.
-    """
+    """Most units of which a rule asks something break it, by their labels, or by what the network says in spite of the rule."""
     deltas = window.latest["delta"].tolist()
     median = statistics.median(deltas[:number] + deltas[number + 1 :]) if len(deltas) > 2 else None
     large = median is not None and deltas[number] >= LARGE * median > 0

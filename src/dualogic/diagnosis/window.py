@@ -1,13 +1,15 @@
-"""What a monitor remembers of its looks: the start, the recent past, and when a side of an implication was at its extreme."""
+"""What a monitor sees in one look, and what it remembers: the start, the recent past, and the extremes of an implication."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from dualogic.diagnosis.look import Sums
+Sums = dict[Hashable, Tensor]
 
 DECAY = 0.9
 """What remains of the weight of a look at the next one; so the recent past is about ten looks."""
@@ -19,35 +21,65 @@ HISTORY = 1000
 """Looks that are kept in ``Monitor.history``."""
 
 
-class Window:
-    """Sums over looks, by key; rates are made from sums, so that batches of different sizes and rare events count rightly.
+class Look:
+    """Sums over the batch of one training call; on a CUDA device they travel to the host in one copy, in the background.
 
-    Attributes:
-        looks: how many there were.
-        start: the sums of the first :data:`START` looks.
-        recent: the sums of all looks, each weighted by :data:`DECAY` to the power of its age.
-        counts: how many looks had each key.
-        latest: of values that are no sums, such as ``delta``: the latest.
-        peaks: for each implication, ``recent`` when its antecedent was most often true.
-        troughs: for each implication, ``recent`` when its consequent held least often where no rule asks for it.
-        pulls: for each implication, the pull per sample away from its antecedent at the latest :data:`LATE` looks.
-        broken: for each rule or implication, how often it was broken at the latest :data:`LATE` looks.
-        whole: of the pulls on each implication's consequent: the sums of all looks.
-        lowest: of the task's loss: the smallest running mean.
+    Example:
+        >>> import torch
+        >>> look = Look(7, {"rules": torch.ones(2, 3).double()}, {"delta": torch.ones(2).double()})
+        >>> look.arrived(), look.arrive().sums["rules"].shape
+        (True, torch.Size([2, 3]))
     """
 
-    def __init__(self) -> None:
-        self.looks = 0
-        self.start: Sums = {}
-        self.recent: Sums = {}
-        self.counts: dict[Hashable, int] = {}
+    def __init__(self, step: int, sums: Sums, latest: Sums) -> None:
+        self.step = step
+        self._keys = [list(sums), list(latest)]
+        tensors = [*sums.values(), *latest.values()]
+        self._shapes = [tensor.shape for tensor in tensors]
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        self._arrived: Any = None
+        self._flat = flat
+        if flat.is_cuda:
+            self._flat = torch.empty_like(flat, device="cpu", pin_memory=True)
+            self._flat.copy_(flat, non_blocking=True)
+            self._arrived = torch.cuda.Event()
+            self._arrived.record()
+        self.sums: Sums = {}
         self.latest: Sums = {}
-        self.peaks: dict[str, tuple[float, Sums]] = {}
+
+    def arrived(self) -> bool:
+        """Whether the numbers can be read without waiting."""
+        return self._arrived is None or bool(self._arrived.query())
+
+    def arrive(self) -> Look:
+        """Wait for the numbers."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        parts = self._flat.cpu().split([shape.numel() for shape in self._shapes])
+        whole = [part.reshape(shape) for part, shape in zip(parts, self._shapes)]
+        found = dict(zip(itertools.chain(*self._keys), whole))
+        self.sums, self.latest = ({key: found[key] for key in side} for side in self._keys)
+        return self
+
+
+class Window:
+    """Sums over looks, by key; rates are made from sums, so that batches of different sizes and rare events count rightly."""
+
+    def __init__(self) -> None:
+        self.looks = 0  # how many there were
+        self.start: Sums = {}  # the sums of the first `START` looks
+        self.recent: Sums = {}  # the sums of all looks, each weighted by `DECAY` to the power of its age
+        self.counts: dict[Hashable, int] = {}  # how many looks had each key
+        self.latest: Sums = {}  # of values that are no sums, such as `delta`: the latest
+        self.peaks: dict[str, tuple[float, Sums]] = {}  # for each implication, `recent` when its antecedent was most often true
+        # For each implication, `recent` when its consequent held least often where no rule asks for it.
         self.troughs: dict[str, tuple[float, Sums]] = {}
+        # For each implication, the pull per sample away from its antecedent at the latest `LATE` looks.
         self.pulls: dict[str, tuple[float, ...]] = {}
+        # For each rule or implication, how often it was broken at the latest `LATE` looks.
         self.broken: dict[str, tuple[float, ...]] = {}
-        self.whole: Sums = {}
-        self.lowest: float | None = None
+        self.whole: Sums = {}  # of the pulls on each implication's consequent: the sums of all looks
+        self.lowest: float | None = None  # of the task's loss: the smallest running mean
 
     def add(self, sums: Mapping[Hashable, Tensor], latest: Mapping[Hashable, Tensor]) -> None:
         """Take a look into account; all tensors are on the host."""

@@ -27,36 +27,22 @@ CPU = torch.device("cpu")
 
 @dataclasses.dataclass(eq=False)
 class Read:
-    """Rows on their way to the device.
+    """Rows on their way to the device."""
 
-    Attributes:
-        index: which, on the host.
-        seen: the number of the first write that the gathered rows may lack.
-        result: gives the rows on the device and the event of their copy.
-    """
-
-    index: Tensor
-    seen: int
-    result: Callable[[], tuple[Tensor, Any]]
+    index: Tensor  # which, on the host
+    seen: int  # the number of the first write that the gathered rows may lack
+    result: Callable[[], tuple[Tensor, Any]]  # gives the rows on the device and the event of their copy
 
 
 @dataclasses.dataclass(eq=False)
 class Write:
-    """Rows on their way to the host.
+    """Rows on their way to the host."""
 
-    Attributes:
-        number: counts writes.
-        index: which, on the host.
-        rows: on the device, as stored.
-        staged: on the host, valid once ``arrived``; ``None`` once they are in their places.
-        arrived: the event of the copy.
-    """
-
-    number: int
-    index: Tensor
-    rows: Tensor
-    staged: Tensor | None
-    arrived: Any
+    number: int  # counts writes
+    index: Tensor  # which, on the host
+    rows: Tensor  # on the device, as stored
+    staged: Tensor | None  # on the host, valid once `arrived`; `None` once they are in their places
+    arrived: Any  # the event of the copy
 
     def forward_to(self, index: Tensor, rows: Tensor) -> Tensor:
         """``rows`` of the samples ``index``, with those that this write changed replaced."""
@@ -75,11 +61,6 @@ class HostTable(DualTable):
     A step needs no synchronisation if its index is on the host, as a data loader gives it; an index on the device is read back
     first. The table itself is ordinary memory that is taken up row by row; what is pinned is a batch's rows on their way.
     ``torch.compile`` leaves these methods as they are, so its graph ends and begins anew around them.
-
-    Args:
-        samples: the number of rows.
-        width: dual variables per sample.
-        dtype: of the storage.
 
     Example:
         >>> import torch
@@ -123,10 +104,9 @@ class HostTable(DualTable):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def prefetch(self, index: Tensor) -> None:
-        """Start bringing rows to the device; :meth:`fetch` of the same index then waits for less.
+        """Start bringing rows ``(batch,)`` to the device; :meth:`fetch` of the same index then waits for less.
 
-        Args:
-            index: ``(batch,)`` on the host. At most 8 batches are kept in advance; older ones are forgotten.
+        At most 8 batches are kept in advance; older ones are forgotten.
         """
         if self._reader is None:
             self._reader = ThreadPoolExecutor(1, "dualogic-prefetch")

@@ -20,13 +20,10 @@ class Arrived:
 
 
 class Link:
-    """The way between host memory and one device.
+    """The way between host memory and the device where steps take place.
 
     On CUDA, copies run on a stream of their own, through pinned memory. Elsewhere they are made at once; on a CPU there is
     nothing to copy.
-
-    Args:
-        device: where steps take place.
 
     Example:
         >>> import torch

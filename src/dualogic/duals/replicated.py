@@ -26,17 +26,8 @@ def advance_together(
 
     A sample that occurs several times, in whichever processes, moves by the mean of its moves; a shared row moves by the mean
     over the global batch. Sent are ``8 + width * itemsize`` bytes per sample of the longest part, or ``width + 1`` numbers for
-    a shared row.
-
-    Args:
-        table: of any storage; equal in all processes.
-        peers: the processes, which agreed on ``counts`` at the start of the step.
-        index: of this process's part, ``(part,)``; ``None`` for a shared row.
-        rows: as fetched for this part.
-        moves: of this part, ``(part, width)``.
-        apply: makes new rows, row by row.
-        counted: which samples of the part may move; ``None`` for all.
-        selected: which samples of the part the step is about; ``None`` for all, in all processes.
+    a shared row. The arguments are those of :meth:`DualTable.advance`, for this process's part; the processes have agreed on
+    ``counts``.
     """
     if peers.size == 1:
         return table.advance(index, rows, moves, apply, counted, selected)  # type: ignore[arg-type]

@@ -61,14 +61,7 @@ def to_storage(rows: Tensor, dtype: torch.dtype, step: Tensor, index: Tensor | N
 
 
 def random_bits(step: Tensor, index: Tensor | None, width: int, bits: int) -> Tensor:
-    """Uniform integers below ``2 ** bits`` for every row and column, ``(batch, width)`` int32; a pure function.
-
-    Args:
-        step: ``()``.
-        index: ``(batch,)``; ``None`` for a lone row.
-        width: the number of columns.
-        bits: at most 16.
-    """
+    """Uniform integers below ``2 ** bits``, at most 16, for every row and column, ``(batch, width)`` int32; a pure function."""
     if index is None:
         index = torch.zeros(1, dtype=torch.long, device=step.device)
     # Few operations, because on a GPU each is a launch. Integer products wrap around.

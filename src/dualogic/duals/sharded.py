@@ -21,12 +21,6 @@ class ShardedTable(DualTable):
     :meth:`fetch` and :meth:`advance` must be called in all processes at once, also with an empty index. The blocks are those
     of a ``DTensor`` with ``Shard(0)``, which is what a checkpoint holds.
 
-    Args:
-        samples: rows in all processes together.
-        width: dual variables per sample.
-        dtype: of the storage.
-        peers: the processes.
-
     Example:
         >>> import torch
         >>> table = ShardedTable(5, 2, torch.float32, Peers("world"))  # one process, as nothing was started
@@ -51,13 +45,7 @@ class ShardedTable(DualTable):
 
     @eager
     def advance(
-        self,
-        index: Tensor,
-        rows: Tensor,
-        moves: Tensor,
-        apply: Apply,
-        counted: Tensor | None,
-        selected: Tensor | None = None,
+        self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None, selected: Tensor | None = None
     ) -> Update:
         route = self._find_route(index)
         chosen = selected if counted is None else counted
@@ -111,12 +99,7 @@ class ShardedTable(DualTable):
 
 
 class Route:
-    """Which process asks which other for which rows, for one batch.
-
-    Args:
-        peers: the processes.
-        index: the rows that this process needs, ``(part,)``.
-        block: rows per process.
+    """Which process asks which other for which rows ``(part,)``, for one batch.
 
     Attributes:
         positions: the rows of this process's block that are asked for, ordered by who asks.

@@ -30,19 +30,12 @@ Apply = Callable[[Tensor, Tensor], Tensor]
 
 @dataclasses.dataclass
 class Update:
-    """New rows that are not written yet.
+    """New rows that are not written yet."""
 
-    Attributes:
-        rows: what to write.
-        index: where; ``None`` for a shared row.
-        local: the new rows of the batch at hand, in its order, for its loss.
-        selected: which of ``rows`` the update is about; ``None`` for all. The others are what they were.
-    """
-
-    rows: Tensor
-    index: Tensor | None
-    local: Tensor
-    selected: Tensor | None = None
+    rows: Tensor  # what to write
+    index: Tensor | None  # where; `None` for a shared row
+    local: Tensor  # the new rows of the batch at hand, in its order, for its loss
+    selected: Tensor | None = None  # which of `rows` the update is about; `None` for all. The others are what they were.
 
 
 class DualTable:
@@ -115,13 +108,7 @@ class DualTable:
         return self.fetch(index), index, good
 
     def advance(
-        self,
-        index: Tensor,
-        rows: Tensor,
-        moves: Tensor,
-        apply: Apply,
-        counted: Tensor | None,
-        selected: Tensor | None = None,
+        self, index: Tensor, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None, selected: Tensor | None = None
     ) -> Update:
         """The rows after a step; a sample that occurs several times moves by the mean of its moves.
 
@@ -140,12 +127,7 @@ class DualTable:
         return Update(new, index, new)
 
     def commit(self, update: Update, step: Tensor) -> None:
-        """Write new rows; where an index occurs twice, its rows are equal.
-
-        Args:
-            update: from :meth:`advance`.
-            step: how many updates came before, ``()``; stochastic rounding depends on it.
-        """
+        """Write new rows after ``step`` updates, by which rounding draws; where an index occurs twice, its rows are equal."""
         assert update.index is not None
         self.values.index_copy_(0, update.index, to_storage(update.rows, self.values.dtype, step, update.index))
 
@@ -220,13 +202,7 @@ class SharedRow(DualTable):
         return self.values
 
     def advance(
-        self,
-        index: Any,
-        rows: Tensor,
-        moves: Tensor,
-        apply: Apply,
-        counted: Tensor | None,
-        selected: Tensor | None = None,
+        self, index: Any, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None, selected: Tensor | None = None
     ) -> Update:
         count = moves.shape[0] if counted is None else counted.sum(0).clamp_min(1)
         new = apply(rows, moves.sum(0, keepdim=True) / count)

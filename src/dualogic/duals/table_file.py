@@ -32,19 +32,12 @@ CHUNK = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Owner:
-    """Whose rows a file holds: what checkpoints agree on too.
+    """Whose rows a file holds: what checkpoints agree on too."""
 
-    Attributes:
-        rules: a digest of their names and texts, in order.
-        text: their beginning, for messages.
-        method: its name.
-        rows: what a row holds, in words.
-    """
-
-    rules: str = ""
-    text: str = ""
-    method: str = ""
-    rows: str = ""
+    rules: str = ""  # a digest of their names and texts, in order
+    text: str = ""  # their beginning, for messages
+    method: str = ""  # its name
+    rows: str = ""  # what a row holds, in words
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Owner:
@@ -57,21 +50,13 @@ class Owner:
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What is in a file.
+    """What is in a file."""
 
-    Attributes:
-        samples: the number of rows.
-        width: dual variables per sample.
-        dtype: of the numbers.
-        owner: of the rows.
-        identity: drawn when the file was made; a copy of the file keeps it.
-    """
-
-    samples: int
-    width: int
-    dtype: str
-    owner: Owner
-    identity: str
+    samples: int  # the number of rows
+    width: int  # dual variables per sample
+    dtype: str  # of the numbers
+    owner: Owner  # of the rows
+    identity: str  # drawn when the file was made; a copy of the file keeps it
 
     @classmethod
     def new(cls, samples: int, width: int, dtype: torch.dtype, owner: Owner, identity: str | None) -> Header:

@@ -14,7 +14,7 @@ from dualogic.formula.connective import Complement, Formula
 from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import walk
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, broadcast, check_name, declare_shape
+from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, check_name, declare_shape
 from dualogic.formula.symbol import ClassExpression, Variable, check_input
 from dualogic.formula.term import Constant, Index, Number, Term, as_term
 
@@ -44,13 +44,10 @@ class Comparison(Formula):
     left: Term
     right: Term
     margin: float
+    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
     _instead: ClassVar[str] = (
         "(a <= x) & (x <= b) for the chained comparison a <= x <= b, and dl.apply(torch.maximum, x, y) for max(x, y)"
     )
-
-    def __post_init__(self) -> None:
-        text = Deferred(lambda: f"{self.left} {self.operation} {self.right}")
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -68,10 +65,7 @@ class ClassEqual(Formula):
 
     left: ClassExpression
     right: ClassExpression
-
-    def __post_init__(self) -> None:
-        text = Deferred(lambda: f"{self.left} == {self.right}")
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
+    _written: ClassVar[str] = "{0.left} == {0.right}"
 
 
 class BooleanExpression(Formula):

@@ -38,40 +38,31 @@ class Formula(Node):
         tensor([ True, False])
     """
 
-    def __and__(self, other: Any) -> Formula:
+    def _join(self, connective: str, *operands: Any) -> Formula:
         from dualogic.formula import join
 
-        return join.And(self, other)
+        return cast("Formula", getattr(join, connective)(*operands))
+
+    def __and__(self, other: Any) -> Formula:
+        return self._join("And", self, other)
 
     def __rand__(self, other: Any) -> Formula:
-        from dualogic.formula import join
-
-        return join.And(other, self)
+        return self._join("And", other, self)
 
     def __or__(self, other: Any) -> Formula:
-        from dualogic.formula import join
-
-        return join.Or(self, other)
+        return self._join("Or", self, other)
 
     def __ror__(self, other: Any) -> Formula:
-        from dualogic.formula import join
-
-        return join.Or(other, self)
+        return self._join("Or", other, self)
 
     def __rshift__(self, other: Any) -> Formula:
-        from dualogic.formula import join
-
-        return join.Implies(self, other)
+        return self._join("Implies", self, other)
 
     def __rrshift__(self, other: Any) -> Formula:
-        from dualogic.formula import join
-
-        return join.Implies(other, self)
+        return self._join("Implies", other, self)
 
     def __invert__(self) -> Formula:
-        from dualogic.formula import join
-
-        return join.Not(self)
+        return self._join("Not", self)
 
     def __bool__(self) -> bool:
         raise FormulaTypeError(
@@ -266,10 +257,7 @@ class Implication(Formula):
 
     antecedent: Formula
     consequent: Formula
-
-    def __post_init__(self) -> None:
-        text = Deferred(lambda: f"({self.antecedent}) >> ({self.consequent})")
-        self._derive("shape", broadcast((self.antecedent.shape, self.consequent.shape), text))
+    _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -349,10 +337,7 @@ class Resting(Formula):
     antecedent: Formula
     consequent: Formula
     share: float | None
-
-    def __post_init__(self) -> None:
-        text = Deferred(lambda: f"({self.antecedent}) >> ({self.consequent})")
-        self._derive("shape", broadcast((self.antecedent.shape, self.consequent.shape), text))
+    _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

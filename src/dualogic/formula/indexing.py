@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dualogic.errors import FormulaTypeError, ShapeError
 from dualogic.formula.shape import WHOLE, Deferred, Item, Ragged, Shape, Size, as_int, format_shape, max_size
+
+_KEYS: dict[str, Callable[..., Any]] = {"range": slice, "take": list, "at": int, "new": lambda: None}
+"""What an item is in Python's index, by its kind."""
 
 
 def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, ...], Shape]:
@@ -129,27 +133,10 @@ def format_slice(start: int | None, stop: int | None, step: int | None) -> str:
 
 def format_items(items: tuple[Item, ...]) -> str:
     """``[1:, None, 3]``-style text of normalised index items."""
-    parts = []
-    for item in items:
-        if item[0] == "at":
-            parts.append(str(item[1]))
-        elif item[0] == "new":
-            parts.append("None")
-        elif item[0] == "take":
-            parts.append(str(list(item[1])))
-        else:
-            parts.append(format_slice(*item[1:]))
+    parts = (format_slice(*item[1:]) if item[0] == "range" else str(key) for item, key in zip(items, items_to_key(items)))
     return f"[{', '.join(parts)}]"
 
 
 def items_to_key(items: tuple[Item, ...]) -> tuple[Any, ...]:
     """The Python index that normalised items stand for."""
-    key: list[Any] = []
-    for item in items:
-        if item[0] == "range":
-            key.append(slice(*item[1:]))
-        elif item[0] == "take":
-            key.append(list(item[1]))
-        else:
-            key.append(item[1] if item[0] == "at" else None)
-    return tuple(key)
+    return tuple([_KEYS[item[0]](*item[1:]) for item in items])

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from dualogic.errors import FormulaTypeError
 from dualogic.formula.indexing import items_to_key, resolve_index
-from dualogic.formula.shape import BRIEF, Deferred, Shape, shorten
+from dualogic.formula.shape import BRIEF, Deferred, Shape, broadcast, shorten
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 # Reentrant: a finaliser that runs while a node is being made may make nodes too.
@@ -74,11 +74,17 @@ class Node(metaclass=_Interning):
         """What tells this node from all others."""
         return (type(self), *[_fingerprint(getattr(self, name)) for name in self._field_names()])
 
+    _written: ClassVar[str] = ""  # of a node with two sides: what a message calls it whose axes do not fit
+
     def __post_init__(self) -> None:
-        # The axes of a symbol, of what is indexed, and of what has one operand; a node of several finds its own.
+        # The axes of two sides, of a symbol, of what is indexed, and of what has one operand; any other node finds its own.
         node: Any = self
         names = self._field_names()
-        shape = node.sizes if "sizes" in names else node.operand.shape
+        if self._written:
+            first, second = (node.left, node.right) if "left" in names else (node.antecedent, node.consequent)
+            shape = broadcast((first.shape, second.shape), Deferred(lambda: self._written.format(self)))
+        else:
+            shape = node.sizes if "sizes" in names else node.operand.shape
         if "items" in names:
             _, shape = resolve_index(shape, items_to_key(node.items), Deferred(self.__str__))
         self._derive("shape", shape)

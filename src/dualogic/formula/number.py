@@ -7,7 +7,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.formula.operators import Operators
@@ -80,16 +80,10 @@ class NumberExpression(Operators["NumberExpression"]):
     def __bool__(self) -> bool:
         raise FormulaTypeError(f"the number {self.brief()} has no truth value; compare it, as in {self.brief()} == 0")
 
-    def _no_logic(self, other: Any) -> Formula:
-        raise FormulaTypeError(
-            f"'&', '|', '~' and '>>' join formulas, but {self.brief()} is a number; put each comparison in parentheses, as in "
-            f"(a + b == 3) & (a < b)"
-        )
-
-    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _no_logic
-
-    def __invert__(self) -> Formula:
-        return self._no_logic(None)
+    _no_formula = (
+        "'&', '|', '~' and '>>' join formulas, but {} is a number; put each comparison in parentheses, as in "
+        "(a + b == 3) & (a < b)"
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -99,10 +93,11 @@ class NumberArithmetic(NumberExpression):
     operation: str
     left: NumberExpression | Number
     right: NumberExpression | Number
+    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
 
     def __post_init__(self) -> None:
-        text = Deferred(lambda: f"{self.left} {self.operation} {self.right}")
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
+        super().__post_init__()
+        text = Deferred(lambda: self._written.format(self))
         if self.operation == "**" and not 0 <= values_of(self.right)[0] <= values_of(self.right)[-1] <= LARGEST_POWER:
             raise FormulaTypeError(f"a power of a whole number must be one from 0 to {LARGEST_POWER}, in {text}")
         if isinstance(self.left, Number) and isinstance(self.right, Number):

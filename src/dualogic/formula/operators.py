@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from dualogic.errors import FormulaTypeError
 from dualogic.formula.node import Node
 
 if TYPE_CHECKING:
@@ -20,6 +21,17 @@ class Operators(Node, Generic[Value]):
 
     def _compare(self, operation: str, other: Any) -> Formula:
         raise NotImplementedError
+
+    _no_formula: ClassVar[str]
+    """What to say of one between connectives."""
+
+    def _refuse_logic(self, other: Any = None) -> Formula:
+        raise FormulaTypeError(self._no_formula.format(self.brief()))
+
+    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _refuse_logic
+
+    def __invert__(self) -> Formula:
+        return self._refuse_logic()
 
     def __add__(self, other: Any) -> Value:
         return self._calculate("+", self, other)

@@ -6,10 +6,10 @@ with the symbols at hand gives the same node back (a test does so).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from dualogic.formula.atom import Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
+from dualogic.formula.atom import ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import (
     Cardinality,
     Complement,
@@ -24,22 +24,14 @@ from dualogic.formula.connective import (
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import format_items
+from dualogic.formula.inspect import INDEXED, SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberArithmetic, NumberTable
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.rope import Rope
 from dualogic.formula.shape import format_count
-from dualogic.formula.symbol import (
-    Categorical,
-    ClassIndex,
-    Mask,
-    MaskComplement,
-    MaskIndex,
-    MaskJunction,
-    Probabilities,
-    Variable,
-)
-from dualogic.formula.term import Absolute, Arithmetic, Constant, Index, MatrixProduct, Negation, Number, Reduction
+from dualogic.formula.symbol import MaskComplement, MaskJunction, Probabilities
+from dualogic.formula.term import Absolute, Arithmetic, Constant, MatrixProduct, Negation, Number, Reduction
 
 # Python's binding strengths, loosest first.
 COMPARISON, OR, AND, SHIFT, SUM, PRODUCT, UNARY, POWER, CALL = range(9)
@@ -58,14 +50,34 @@ Text = tuple[Rope, int]
 def to_text(node: Node, limit: int | None = TEXT_LIMIT) -> str:
     """The text of any node, in a time that is linear in the nodes and in what is shown.
 
-    Args:
-        node: of any kind.
-        limit: of characters; of a longer text the beginning is given, and how long it would be. ``None`` for none.
+    Of a text that is longer than ``limit`` characters the beginning is given, and how long it would be.
     """
     rope = to_rope(node)
     if limit is None or rope.length <= limit:
         return rope.start(rope.length)
     return f"{rope.start(min(limit, _SHOWN))}... (cut off: the text would have {format_count(rope.length)} characters)"
+
+
+def fingerprint(node: Node) -> str:
+    """A text that stands for a node where it is saved; of one that is too long to be written out, its beginning and a digest.
+
+    Example:
+        >>> import dualogic as dl
+        >>> fingerprint(dl.var("x") <= 1)
+        'x <= 1'
+    """
+    rope = to_rope(node)
+    if rope.length <= TEXT_LIMIT:
+        return rope.start(rope.length)
+    return f"{rope.start(100)}... ({format_count(rope.length)} characters, sha256 of the parts {rope.digest()})"
+
+
+def stands_for(text: str, node: Node) -> bool:
+    """Whether a saved text is that of a node: its fingerprint, or all of its text, which was saved whatever its length once."""
+    if len(text) <= TEXT_LIMIT:
+        return text == fingerprint(node)
+    rope = to_rope(node)
+    return len(text) == rope.length and text == rope.start(rope.length)
 
 
 def to_rope(node: Node) -> Rope:
@@ -118,6 +130,10 @@ class _Texts:
 _NOTHING: Text = (Rope(), CALL)
 
 
+def _called(name: str, operands: Sequence[Node], texts: _Texts) -> Text:
+    return Rope(f"{name}(", _listed([texts.bare(operand) for operand in operands]), ")"), CALL
+
+
 def _listed(parts: list[Rope], separator: str = ", ") -> Rope:
     return Rope(*[piece for part in parts for piece in (separator, part)][1:])
 
@@ -132,23 +148,11 @@ def format_rows(rows: Any) -> str:
     return format_number(rows) if isinstance(rows, float) else f"[{', '.join(map(format_rows, rows))}]"
 
 
-def _number(node: Number, texts: _Texts) -> Text:
-    return Rope(format_number(node.value)), UNARY if node.value < 0 else CALL
-
-
-def _constant(node: Constant, texts: _Texts) -> Text:
-    return Rope(format_rows(node.rows()) if node.name is None else node.name), CALL
-
-
 def _arithmetic(node: Arithmetic | NumberArithmetic, texts: _Texts) -> Text:
     strength = _STRENGTH[node.operation]
     # Python groups '**' to the right and everything else to the left.
     left, right = (CALL, POWER) if node.operation == "**" else (strength, strength + 1)
     return Rope(texts.wrap(node.left, left), f" {node.operation} ", texts.wrap(node.right, right)), strength
-
-
-def _matrix_product(node: MatrixProduct, texts: _Texts) -> Text:
-    return Rope(texts.wrap(node.left, PRODUCT), " @ ", texts.wrap(node.right, UNARY)), PRODUCT
 
 
 def _negation(node: Negation, texts: _Texts) -> Text:
@@ -158,30 +162,10 @@ def _negation(node: Negation, texts: _Texts) -> Text:
     return Rope("-", texts.wrap(node.operand, UNARY)), UNARY
 
 
-def _absolute(node: Absolute, texts: _Texts) -> Text:
-    return Rope("abs(", texts.bare(node.operand), ")"), CALL
-
-
-def _reduction(node: Reduction, texts: _Texts) -> Text:
-    return Rope(texts.wrap(node.operand, CALL), f".{node.operation}({_dims(node)})"), CALL
-
-
 def _dims(node: Any) -> str:
     if len(node.dims) == len(node.operand.shape):
         return ""
     return str(node.dims[0]) if len(node.dims) == 1 else str(node.dims)
-
-
-def _application(node: Application | NumberTable, texts: _Texts) -> Text:
-    return Rope(f"{node.name}(", _listed([texts.bare(operand) for operand in node.operands]), ")"), CALL
-
-
-def _indexed(node: Any, texts: _Texts) -> Text:
-    return Rope(texts.wrap(node.operand, CALL), format_items(node.items)), CALL
-
-
-def _probabilities(node: Probabilities, texts: _Texts) -> Text:
-    return Rope(texts.wrap(node.operand, CALL), ".probabilities"), CALL
 
 
 def _comparison(node: Comparison, texts: _Texts) -> Text:
@@ -201,14 +185,6 @@ def _class_in(node: ClassIn, texts: _Texts, sign: str = "==") -> Text:
     if len(labels) == 1:
         return Rope(texts.wrap(node.operand, COMPARISON + 1), f" {sign} {labels[0]}"), COMPARISON
     return Rope(texts.wrap(node.operand, CALL), f".isin([{', '.join(labels)}])"), CALL
-
-
-def _class_equal(node: ClassEqual, texts: _Texts) -> Text:
-    return _compared(node, texts, "==")
-
-
-def _relation(node: ClassRelation, texts: _Texts) -> Text:
-    return _compared(node, texts, node.operation)
 
 
 def _junction(node: Any, texts: _Texts) -> Text:
@@ -238,21 +214,9 @@ def _implication(node: Implication | Resting, texts: _Texts) -> Text:
     return Rope(texts.wrap(node.antecedent, SHIFT + 1), " >> ", texts.wrap(node.consequent, SHIFT + 1)), SHIFT
 
 
-def _premise(node: Premise, texts: _Texts) -> Text:
-    return texts.render(node.operand)
-
-
 def _evidence(node: Evidence, texts: _Texts) -> Text:
     share = "" if node.share == 1.0 else f", {format_number(node.share)}"
     return Rope("evidence(", texts.bare(node.operand), f"{share})"), CALL
-
-
-def _level(node: Level, texts: _Texts) -> Text:
-    return Rope("level(", texts.bare(node.operand), ")"), CALL
-
-
-def _equivalence(node: Equivalence, texts: _Texts) -> Text:
-    return Rope("Xor(" if node.negated else "Iff(", _listed([texts.bare(node.left), texts.bare(node.right)]), ")"), CALL
 
 
 def _cardinality(node: Cardinality, texts: _Texts) -> Text:
@@ -269,44 +233,34 @@ def _quantifier(node: Quantifier, texts: _Texts) -> Text:
     return Rope(texts.wrap(node.operand, CALL), f".{node.operation}(", _listed(options), ")"), CALL
 
 
-def _named(node: Any, texts: _Texts) -> Text:
-    return Rope(node.name), CALL
-
-
 _RENDERERS: dict[type, Callable[[Any, _Texts], Text]] = {
-    Number: _number,
-    Constant: _constant,
+    **dict.fromkeys(SYMBOLS, lambda node, _: (Rope(node.name), CALL)),
+    **dict.fromkeys(INDEXED, lambda node, texts: (Rope(texts.wrap(node.operand, CALL), format_items(node.items)), CALL)),
+    Number: lambda node, _: (Rope(format_number(node.value)), UNARY if node.value < 0 else CALL),
+    Constant: lambda node, _: (Rope(format_rows(node.rows()) if node.name is None else node.name), CALL),
     Arithmetic: _arithmetic,
     NumberArithmetic: _arithmetic,
-    NumberTable: _application,
-    MatrixProduct: _matrix_product,
+    NumberTable: lambda node, texts: _called(node.name, node.operands, texts),
+    MatrixProduct: lambda node, texts: (Rope(texts.wrap(node.left, PRODUCT), " @ ", texts.wrap(node.right, UNARY)), PRODUCT),
     Negation: _negation,
-    Absolute: _absolute,
-    Index: _indexed,
-    Reduction: _reduction,
-    Application: _application,
-    Variable: _named,
-    Categorical: _named,
-    ClassIndex: _indexed,
-    Probabilities: _probabilities,
-    Mask: _named,
-    MaskIndex: _indexed,
+    Absolute: lambda node, texts: (Rope("abs(", texts.bare(node.operand), ")"), CALL),
+    Reduction: lambda node, texts: (Rope(texts.wrap(node.operand, CALL), f".{node.operation}({_dims(node)})"), CALL),
+    Application: lambda node, texts: _called(node.name, node.operands, texts),
+    Probabilities: lambda node, texts: (Rope(texts.wrap(node.operand, CALL), ".probabilities"), CALL),
     MaskJunction: _junction,
     MaskComplement: _complement,
-    Boolean: _named,
-    BooleanIndex: _indexed,
     Comparison: _comparison,
     ClassIn: _class_in,
-    ClassEqual: _class_equal,
-    ClassRelation: _relation,
+    ClassEqual: lambda node, texts: _compared(node, texts, "=="),
+    ClassRelation: lambda node, texts: _compared(node, texts, node.operation),
     Junction: _junction,
     Complement: _complement,
     Implication: _implication,
     Resting: _implication,
-    Premise: _premise,
-    Equivalence: _equivalence,
+    Premise: lambda node, texts: texts.render(node.operand),
+    Equivalence: lambda node, texts: _called("Xor" if node.negated else "Iff", (node.left, node.right), texts),
     Cardinality: _cardinality,
     Quantifier: _quantifier,
-    Level: _level,
+    Level: lambda node, texts: (Rope("level(", texts.bare(node.operand), ")"), CALL),
     Evidence: _evidence,
 }

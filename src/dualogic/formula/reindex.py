@@ -16,12 +16,7 @@ NEW: Item = ("new",)
 
 
 def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
-    """``formula[items]``.
-
-    Args:
-        formula: has one axis for each item that is not ``NEW``.
-        items: ``WHOLE``, ``NEW`` or ``("at", position)`` for each axis in order.
-    """
+    """``formula[items]``: ``WHOLE``, ``NEW`` or ``("at", position)`` for each axis in order."""
     if all(item == WHOLE for item in items):
         return formula
     if isinstance(formula, (Junction, Complement, Level, Evidence, Implication, Equivalence, Cardinality)):
@@ -87,9 +82,7 @@ def _reindex_quantifier(formula: Quantifier, items: tuple[Item, ...]) -> Formula
             produced += item[0] != "at"
             if item != NEW:
                 break
-    for item in remaining:  # new axes after the last one
-        inner.append(item)
-        produced += 1
+    inner += remaining  # new axes after the last one
     where: MaskExpression | None = formula.where
     if where is not None:
         where = select(where, where.shape, tuple(inner))

@@ -11,7 +11,6 @@ from dualogic.formula.atom import MIRRORED
 from dualogic.formula.connective import Complement, Formula
 from dualogic.formula.node import children, walk
 from dualogic.formula.number import NumberArithmetic, NumberExpression, NumberTable, as_number, values_of
-from dualogic.formula.shape import Deferred, broadcast
 from dualogic.formula.symbol import ClassExpression
 from dualogic.formula.term import Number
 
@@ -38,14 +37,14 @@ class ClassRelation(Formula):
     operation: str
     left: NumberExpression | Number
     right: NumberExpression | Number
+    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
     leaves: ClassVar[tuple[ClassExpression, ...]]
     steps: ClassVar[tuple[Step, ...]]
     sides: ClassVar[tuple[int, int]]
     ranges: ClassVar[tuple[Sequence[int], ...]]
 
     def __post_init__(self) -> None:
-        text = Deferred(lambda: f"{self.left} {self.operation} {self.right}")
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
+        super().__post_init__()
         for name, value in _linearize(self.left, self.right).items():
             self._derive(name, value)
 

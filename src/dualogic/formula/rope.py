@@ -6,12 +6,9 @@ import hashlib
 
 
 class Rope:
-    """A text as the sequence of its parts, which may be parts of others too.
+    """A text as the sequence of its parts, texts and ropes, which may be parts of others too.
 
     Its length is known without writing it out: a part that is used twice is counted twice and kept once.
-
-    Args:
-        parts: texts, and ropes.
 
     Example:
         >>> once = Rope("ab")

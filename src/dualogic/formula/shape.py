@@ -164,12 +164,7 @@ def max_shape(shape: Shape) -> tuple[int, ...]:
 
 
 def broadcast(shapes: Sequence[Shape], where: Deferred) -> Shape:
-    """Broadcast shapes as numpy does, aligned at the last axis.
-
-    Args:
-        shapes: the shapes to combine.
-        where: text of the expression, for the error message.
-    """
+    """Broadcast shapes as numpy does, aligned at the last axis; ``where`` is the expression, for the error message."""
     rank = max((len(shape) for shape in shapes), default=0)
     result: list[Size] = [1] * rank
     for shape in shapes:

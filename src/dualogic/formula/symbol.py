@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, SymbolError
 from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, as_axes, as_int, broadcast, check_name, declare_shape
+from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, as_axes, as_int, check_name, declare_shape
 from dualogic.formula.term import Term
 
 if TYPE_CHECKING:
@@ -89,13 +89,10 @@ class ClassExpression(NumberExpression):
     def __bool__(self) -> bool:
         raise FormulaTypeError(f"{self} has no truth value; compare it with a class, as in {self} == 0")
 
-    def _no_logic(self, other: Any) -> Formula:
-        raise FormulaTypeError(
-            f"'&', '|' and '>>' join formulas, but {self} is a class; comparisons bind less tightly than these in Python, so put "
-            f"each one in parentheses, as in (f == 1) >> (g == 2)"
-        )
-
-    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _no_logic
+    _no_formula = (
+        "'&', '|' and '>>' join formulas, but {} is a class; comparisons bind less tightly than these in Python, so put each one "
+        "in parentheses, as in (f == 1) >> (g == 2)"
+    )
 
     def __invert__(self) -> Formula:
         raise FormulaTypeError(f"{self} is a class, not a formula; write {self} != ... for 'is not', as in {self} != 0")
@@ -206,10 +203,7 @@ class MaskJunction(MaskExpression):
     operation: str
     left: MaskExpression
     right: MaskExpression
-
-    def __post_init__(self) -> None:
-        text = Deferred(lambda: f"({self.left}) {self.operation} ({self.right})")
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
+    _written: ClassVar[str] = "({0.left}) {0.operation} ({0.right})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -11,13 +11,13 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, ShapeError
 from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import Node
 from dualogic.formula.operators import Operators
-from dualogic.formula.shape import WHOLE, Deferred, Item, broadcast, check_name, format_shape, normalize_dims, remove_dims
+from dualogic.formula.shape import WHOLE, Deferred, Item, check_name, format_shape, normalize_dims, remove_dims
 
 if TYPE_CHECKING:
     from dualogic.formula.connective import Formula
@@ -101,16 +101,10 @@ class Term(Operators["Term"]):
     def __bool__(self) -> bool:
         raise FormulaTypeError(f"the term {self.brief()} has no truth value before tensors are bound; compare it with a number")
 
-    def _no_logic(self, other: Any) -> Formula:
-        raise FormulaTypeError(
-            f"'&', '|', '~' and '>>' join formulas, but {self.brief()} is a term; comparisons bind less tightly than these in "
-            f"Python, so put each one in parentheses, as in (x <= 1) & (y >= 0)"
-        )
-
-    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _no_logic
-
-    def __invert__(self) -> Formula:
-        return self._no_logic(None)
+    _no_formula = (
+        "'&', '|', '~' and '>>' join formulas, but {} is a term; comparisons bind less tightly than these in Python, so put each "
+        "one in parentheses, as in (x <= 1) & (y >= 0)"
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -163,10 +157,7 @@ class Arithmetic(Term):
     operation: str
     left: Term
     right: Term
-
-    def __post_init__(self) -> None:
-        text = Deferred(lambda: f"{self.left} {self.operation} {self.right}")
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
+    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

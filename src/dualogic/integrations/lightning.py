@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.data.randomness import get_random_state, set_random_state
+from dualogic.data.resumable import get_random_state, set_random_state
 from dualogic.errors import MissingExtraError, StateError, how_to_install
 from dualogic.integrations.common import Count, check_processes
 from dualogic.loss import LogicLoss

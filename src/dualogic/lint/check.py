@@ -16,7 +16,7 @@ from dualogic.formula.shape import format_count, max_shape
 from dualogic.formula.symbol import Categorical, Variable
 from dualogic.formula.term import Constant, Number
 from dualogic.lint.finding import SEVERITIES, Finding, found
-from dualogic.normalize.depth import check_depth
+from dualogic.normalize.nnf import check_depth
 
 TIMEOUT = 3.0
 GROUND_LIMIT = 100_000

@@ -29,11 +29,7 @@ LARGEST_TABLE = 10_000
 
 
 class Encoder:
-    """Writes formulas out, each node once for each position of its axes and each sign.
-
-    Args:
-        world: the variables.
-    """
+    """Writes formulas out, each node once for each position of its axes and each sign."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -181,16 +177,13 @@ class Encoder:
 
     def nothing_empty(self, formulas: list[Formula]) -> list[Any]:
         """That every ``where=`` leaves something in."""
-        wheres = {id(node): node for node in walk(*formulas) if isinstance(node, Quantifier) and node.where is not None}.values()
-        return [
-            z3.Or(
-                [
-                    z3.And(self.conditions(node, inner))
-                    for inner in positions(node.operand.shape, tuple(range(len(node.operand.shape))), ())
-                ]
-            )
-            for node in wheres
-        ]
+        found = []
+        for node in walk(*formulas):
+            if isinstance(node, Quantifier) and node.where is not None:
+                shape = node.operand.shape
+                places = positions(shape, tuple(range(len(shape))), ())
+                found.append(z3.Or([z3.And(self.conditions(node, inner)) for inner in places]))
+        return found
 
 
 def _ancestors(formula: Formula, part: Formula) -> set[int]:

@@ -65,10 +65,5 @@ class Finding:
 
 
 def found(kind: str, rules: tuple[str, ...], message: str, witness: dict[str, Any] | None = None) -> Finding:
-    """A finding with the severity of its kind.
-
-    Example:
-        >>> print(found("tautology", ("r",), "rule 'r' always holds"))
-        warning: rule 'r' always holds [tautology]
-    """
+    """A finding with the severity of its kind."""
     return Finding(kind, KINDS[kind].severity, rules, message, witness or {})

@@ -19,10 +19,9 @@ from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import max_shape
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.lint.finding import Finding, found
-from dualogic.lint.samples import as_witness, draw_inputs
+from dualogic.lint.samples import Ranges, as_witness, draw_inputs
 from dualogic.methods.mixture import Mixture
 
-Ranges = Mapping[str, tuple[float | None, float | None]]
 FLAT = 1e-9
 NUDGE = 1e-3
 LARGEST = 20_000_000

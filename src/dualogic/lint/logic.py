@@ -18,15 +18,10 @@ from dualogic.lint.world import World
 
 
 class LogicCheck:
-    """Asks the solver about a rule set.
+    """Asks the solver about rules by name.
 
     What can never hold is asked at the full length of ragged axes and with masks that leave something in, because an empty
     axis satisfies everything; what always holds is asked for all lengths and masks.
-
-    Args:
-        rules: formulas by name.
-        world: what is known about their symbols.
-        prover: the solver.
     """
 
     def __init__(self, rules: Mapping[str, Formula], world: World, prover: Prover) -> None:
@@ -101,10 +96,7 @@ class LogicCheck:
         """Report minimal sets of rules that exclude each other; the rules that are in none of them."""
         rest = list(names)
         clashing: list[str] = []
-        while True:
-            core = self._clash(rest, [])
-            if not core:
-                break
+        while core := self._clash(rest, []):
             clashing += core
             rest = [name for name in rest if name not in core]
         for name in clashing:
@@ -143,24 +135,21 @@ class LogicCheck:
             message = f"rule {name!r} always holds, so it teaches nothing"
             self.findings.append(found("tautology", (name,), message, self._witness([self.holds[name]])))
             return
-        others = [other for other in consistent if other != name]
+        others = [self.holds[other] for other in consistent if other != name]
         if not others:
             return
-        answer = self._ask((name,), "whether it follows from the others", [self.holds[other] for other in others], fails)
+        answer = self._ask((name,), "whether it follows from the others", others, fails)
         if answer.verdict != "unsat":
             return
         core = self.prover.minimise(answer.core, [], fails)
         sources = sorted((self.owner[literal.get_id()] for literal in core), key=list(self.rules).index)
-        if len(sources) == 1 and self._follows(sources[0], name):
+        other = self.encoder.formula(self.rules[sources[0]], (), False) if len(sources) == 1 else None
+        if other is not None and self.prover.ask([self.holds[name]], other).verdict == "unsat":
             message = f"rule {name!r} says the same as rule {sources[0]!r}"
         else:
             message = f"rule {name!r} follows from {_rules(sources)}, so it adds nothing"
         witness = self._witness([self.holds[other] for other in (*sources, name)])
         self.findings.append(found("implied", (name, *sources), message, witness))
-
-    def _follows(self, name: str, source: str) -> bool:
-        fails = self.encoder.formula(self.rules[name], (), False)
-        return self.prover.ask([self.holds[source]], fails).verdict == "unsat"
 
     # Parts that cannot hold
 
@@ -178,15 +167,13 @@ class LogicCheck:
             for dropped in {id(site.dropped): site.dropped for site in group}.values():
                 waiting = [site for site in group if site.dropped is dropped and id(site) not in alive]
                 if waiting:
-                    own = self.holds[name] if dropped is None else self._remainder(name, dropped)
+                    kept = None if dropped is None else self.encoder.without(self.rules[name], dropped)
+                    own = self.holds[name] if kept is None else self.prover.name(kept)
                     dead.setdefault(name, []).extend(self._sift(name, waiting, own, context, others, alive))
             gone = {id(item.site) for item in dead.get(name, [])}
             if gone:
                 dead[name] = [item for item in dead[name] if not gone & set(item.site.around)]
         return dead
-
-    def _remainder(self, name: str, dropped: Formula) -> Any:
-        return self.prover.name(self.encoder.without(self.rules[name], dropped))
 
     def _sift(
         self, name: str, waiting: list[Site], own: Any, context: list[Any], others: list[str], alive: set[int]

@@ -20,13 +20,11 @@ from dualogic.formula.connective import Formula, Quantifier
 from dualogic.formula.node import walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Categorical, Mask
-from dualogic.lint.atoms import AtomEncoder, Key, canonical, conjuncts, numbers_of, relax, within
+from dualogic.lint.atoms import AtomEncoder, Key, canonical, conjuncts, numbers_of, relax, to_linear, within
 from dualogic.lint.finding import Finding, found
-from dualogic.lint.linear import to_linear
-from dualogic.lint.samples import as_witness, draw_inputs
+from dualogic.lint.samples import Ranges, as_witness, draw_inputs
 from dualogic.lint.world import World, as_float, constant, exact
 
-Ranges = Mapping[str, tuple[float | None, float | None]]
 Place = tuple[str, dict[str, Any], float, Union[float, None]]
 """A verdict, an output, its cost and its distance."""
 NO_ANSWER: Place = ("unknown", {}, 0.0, None)
@@ -40,11 +38,7 @@ MOST_PARTS = 8
 def check_looseness(name: str, formula: Formula, ranges: Ranges, timeout: float) -> list[Finding]:
     """Look for outputs whose cost is below their distance to the satisfying set.
 
-    Args:
-        name: the rule's name.
-        formula: the rule; looked at only if all of its atoms are comparisons, for which a distance is defined.
-        ranges: of its variables.
-        timeout: seconds for each question.
+    A rule is looked at only if all of its atoms are comparisons, for which a distance is defined.
 
     Example:
         >>> import dualogic as dl
@@ -93,13 +87,11 @@ class _Search:
         self.encoder.formula(formula)
         self.atoms = self.encoder.atoms
         self.linear = {key: to_linear(atom.difference) for key, atom in self.atoms.items()}
-        self.fixed = [*self.world.full_length(), *self._masks()]
+        masks = [name for name, symbol in self.world.symbols.items() if isinstance(symbol, Mask)]
+        left_in = [self.world.truth(name, entry) for name in masks for entry in self.world.entries(name)]
+        self.fixed = [*self.world.full_length(), *left_in]
         self.free = not any(numbers_of([axiom]) for axiom in self.world.axioms)
         self.independent = self._is_independent()
-
-    def _masks(self) -> list[Any]:
-        masks = [name for name, symbol in self.world.symbols.items() if isinstance(symbol, Mask)]
-        return [self.world.truth(name, entry) for name in masks for entry in self.world.entries(name)]
 
     def _is_independent(self) -> bool:
         """Whether every term can be changed without changing another one."""
@@ -173,8 +165,8 @@ class _Search:
     def try_inputs(self, inputs: Mapping[str, Any]) -> tuple[int | None, float | None, float]:
         """The first of some inputs whose cost is below their distance, with the distance and the cost."""
         bound = {
-            name: value.log() if isinstance(symbol, Categorical) and symbol.input == "logits" else value
-            for (name, symbol), value in zip(self.formula.symbols.items(), (inputs[name] for name in self.formula.symbols))
+            name: inputs[name].log() if isinstance(symbol, Categorical) and symbol.input == "logits" else inputs[name]
+            for name, symbol in self.formula.symbols.items()
         }
         costs = self.formula.cost("probability", **bound)
         _, moved, changes = self._copy(self._rule(0), self.atoms)

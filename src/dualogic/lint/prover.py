@@ -21,11 +21,7 @@ class Answer:
 
 
 class Prover:
-    """One solver that keeps what it learned between questions.
-
-    Args:
-        world: whose axioms always hold.
-        timeout: seconds for each question.
+    """One solver that keeps what it learned between questions, each of which may take ``timeout`` seconds.
 
     Example:
         >>> world = World([], {})

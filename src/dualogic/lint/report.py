@@ -16,19 +16,12 @@ _LEVELS = {"info": "note", "warning": "warning", "error": "error"}
 
 @dataclasses.dataclass(frozen=True)
 class FileReport:
-    """What was found in one rule file.
+    """What was found in one rule file."""
 
-    Attributes:
-        path: the file.
-        lines: the line of each rule.
-        findings: empty if the file could not be read; shown by severity, then by line.
-        problem: why it could not be read, or ``None``.
-    """
-
-    path: str
-    lines: Mapping[str, int]
-    findings: Sequence[Finding]
-    problem: str | None = None
+    path: str  # the file
+    lines: Mapping[str, int]  # the line of each rule
+    findings: Sequence[Finding]  # empty if the file could not be read; shown by severity, then by line
+    problem: str | None = None  # why it could not be read, or `None`
 
     @property
     def ordered(self) -> list[Finding]:
@@ -94,12 +87,7 @@ def _show(value: Any) -> str:
 
 
 def to_json(reports: Sequence[FileReport]) -> str:
-    """A list of files, each with its findings.
-
-    Example:
-        >>> json.loads(to_json([FileReport("my.rules", {}, [])]))
-        [{'file': 'my.rules', 'problem': None, 'findings': []}]
-    """
+    """A list of files, each with its findings."""
     files = [
         {
             "file": report.path,
@@ -112,12 +100,7 @@ def to_json(reports: Sequence[FileReport]) -> str:
 
 
 def to_sarif(reports: Sequence[FileReport], version: str) -> str:
-    """A SARIF 2.1.0 log with one run.
-
-    Example:
-        >>> json.loads(to_sarif([FileReport("my.rules", {}, [])], "1.0"))["runs"][0]["results"]
-        []
-    """
+    """A SARIF 2.1.0 log with one run."""
     kinds = list(KINDS)
     rules = [
         {

@@ -17,13 +17,14 @@ from dualogic.formula.shape import max_shape
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.formula.term import Constant, Number
 
+Ranges = Mapping[str, tuple[float | None, float | None]]
 MOST_INTERVALS = 12
 RANDOM = 8
 LARGE = 20_000
 """Symbols with more entries than this get fewer inputs."""
 
 
-def draw_inputs(formula: Formula, ranges: Mapping[str, tuple[float | None, float | None]]) -> dict[str, Tensor]:
+def draw_inputs(formula: Formula, ranges: Ranges) -> dict[str, Tensor]:
     """Tensors for all symbols, in float64: variables, probabilities (also where the rule takes logits) and masks.
 
     Variables lie between the rule's constants: first all entries in the middle of one interval, then at random within it or
@@ -75,8 +76,7 @@ def _numbers(
     limits: tuple[float | None, float | None],
     generator: torch.Generator,
 ) -> Tensor:
-    low = torch.tensor([start for start, _ in intervals], dtype=torch.float64)
-    high = torch.tensor([end for _, end in intervals], dtype=torch.float64)
+    low, high = torch.tensor(intervals, dtype=torch.float64).unbind(1)
     shape = (-1, *(1 for _ in sizes))
     middle = ((low + high) / 2).reshape(shape).expand(-1, *sizes)
     parts = [middle]
@@ -104,8 +104,6 @@ def as_witness(formula: Formula, inputs: Mapping[str, Tensor], place: int) -> di
         if isinstance(symbol, Categorical):
             labels = list(range(symbol.size)) if symbol.classes is None else list(symbol.classes)
             witness[name] = _label(value.tolist(), labels, value.dim())
-        elif isinstance(symbol, Boolean):
-            witness[name] = torch.as_tensor(value).tolist()
         else:
             witness[name] = value.tolist()
     return witness

@@ -22,25 +22,17 @@ Path = tuple[tuple[Any, Union[Formula, None]], ...]
 
 @dataclasses.dataclass
 class Site:
-    """An operand, at all positions of the axes around it.
+    """An operand, at all positions of the axes around it."""
 
-    Attributes:
-        role: ``"alternative"``, ``"antecedent"`` or ``"consequent"``.
-        node: the connective.
-        operand: the operand itself.
-        dropped: the part of the rule that must be taken as true when the operand is asked about, because it only holds
-            where the operand fails; ``None`` if the whole rule can be kept.
-        around: the sites that it stands inside of.
-        holds: for each position, that the operand holds where it matters.
-        places: for each position, when it matters, and that the operand holds.
-    """
-
-    role: str
-    node: Formula
-    operand: Formula
+    role: str  # "alternative", "antecedent" or "consequent"
+    node: Formula  # the connective
+    operand: Formula  # the operand itself
+    # The part of the rule that must be taken as true when the operand is asked about, because it only holds where the operand
+    # fails; `None` if the whole rule can be kept.
     dropped: Formula | None
-    around: tuple[int, ...]
-    holds: list[Any] = dataclasses.field(default_factory=list)
+    around: tuple[int, ...]  # the sites that it stands inside of
+    holds: list[Any] = dataclasses.field(default_factory=list)  # for each position, that the operand holds where it matters
+    # For each position, when it matters, and that the operand holds.
     places: list[tuple[Path, Any]] = dataclasses.field(default_factory=list)
 
     @functools.cached_property
@@ -82,6 +74,15 @@ class _Search:
             inside = around if site is None else (*around, id(site))
             self.visit(part, fit(position, part.shape), path, dropped, inside)
 
+        def record(
+            place: int, role: str, operand: Formula, path: Path = path, dropped: Formula | None = dropped, around: Any = around
+        ) -> Site:
+            site = self.sites.setdefault((id(node), place, id(dropped), around), Site(role, node, operand, dropped, around))
+            holds = self.encoder.below(operand, position)
+            site.holds.append(z3.And(*(condition for condition, _ in path), holds))
+            site.places.append((path, holds))
+            return site
+
         outermost = node if dropped is None else dropped
         if isinstance(node, (Evidence, Level)):
             enter(node.operand, None)
@@ -89,46 +90,20 @@ class _Search:
             enter(node.operand, None, dropped=outermost)
         elif isinstance(node, Junction):
             for place, operand in enumerate(node.operands):
-                if node.operation == "|":
-                    enter(operand, self._record(node, place, "alternative", operand, position, path, dropped, around))
-                else:
-                    enter(operand, None)
+                enter(operand, record(place, "alternative", operand) if node.operation == "|" else None)
         elif isinstance(node, Implication):
-            antecedent = self._record(node, 0, "antecedent", node.antecedent, position, path, outermost, around)
+            antecedent = record(0, "antecedent", node.antecedent, dropped=outermost)
             enter(node.antecedent, antecedent, dropped=outermost)
             path = (*path, (self.encoder.below(node.antecedent, position), node.antecedent))
             around = (*around, id(antecedent))
-            enter(node.consequent, self._record(node, 1, "consequent", node.consequent, position, path, dropped, around), path)
+            enter(node.consequent, record(1, "consequent", node.consequent, path, dropped, around), path)
         elif isinstance(node, Equivalence):
             for side in (node.left, node.right):
                 enter(side, None, dropped=outermost)
         elif isinstance(node, Cardinality):
             for place, operand in enumerate(node.operands):
-                if node.exact:
-                    site = self._record(node, place, "alternative", operand, position, path, dropped, around)
-                    enter(operand, site, dropped=outermost)
-                else:
-                    enter(operand, None, dropped=outermost)
+                enter(operand, record(place, "alternative", operand) if node.exact else None, dropped=outermost)
         elif isinstance(node, Quantifier):
             for inner in positions(node.operand.shape, node.dims, position):
                 conditions = [(condition, None) for condition in self.encoder.conditions(node, inner)]
                 self.visit(node.operand, inner, (*path, *conditions), dropped, around)
-
-    def _record(
-        self,
-        node: Formula,
-        place: int,
-        role: str,
-        operand: Formula,
-        position: Entry,
-        path: Path,
-        dropped: Formula | None,
-        around: tuple[int, ...],
-    ) -> Site:
-        key = (id(node), place, id(dropped), around)
-        if key not in self.sites:
-            self.sites[key] = Site(role, node, operand, dropped, around)
-        holds = self.encoder.below(operand, position)
-        self.sites[key].holds.append(z3.And(*(condition for condition, _ in path), holds))
-        self.sites[key].places.append((path, holds))
-        return self.sites[key]

@@ -33,11 +33,7 @@ Alternatives = list[tuple[Any, Entry]]
 
 
 class TermEncoder:
-    """Writes terms out entry by entry.
-
-    Args:
-        world: the variables.
-    """
+    """Writes terms out entry by entry."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -42,18 +42,14 @@ class World:
     Args:
         formulas: the rules; which of their symbols are read as numbers decides what must be modelled.
         ranges: ``(low, high)`` for variables by name; ``None`` for an open end.
-
-    Attributes:
-        axioms: what always holds; grows as variables are made.
-        opaque: the ids of the terms that became free variables.
     """
 
     def __init__(self, formulas: Iterable[Formula], ranges: Mapping[str, Range]) -> None:
         nodes = walk(*formulas)
         self.symbols = collect_symbols(nodes)
         self.ranges = ranges
-        self.axioms: list[Any] = []
-        self.opaque: set[int] = set()
+        self.axioms: list[Any] = []  # what always holds; grows as variables are made
+        self.opaque: set[int] = set()  # the ids of the terms that became free variables
         self._numeric = {node.operand.symbol.name for node in nodes if isinstance(node, Probabilities)}
         self._required = {name: length for name, (length, _) in required_lengths(nodes).items()}
         self._axes = {
@@ -209,12 +205,7 @@ class World:
 
 
 def as_float(value: Any) -> float:
-    """A number of a model.
-
-    Example:
-        >>> as_float(z3.Q(1, 4))
-        0.25
-    """
+    """A number of a model."""
     if z3.is_algebraic_value(value):
         value = value.approx(17)
     return float(Fraction(value.numerator_as_long(), value.denominator_as_long()))

@@ -15,7 +15,7 @@ from dualogic.arguments import check_weight, shorten
 from dualogic.duals.table import Update
 from dualogic.errors import DualogicError
 from dualogic.formula.connective import Formula
-from dualogic.formula.fingerprint import stands_for
+from dualogic.formula.printing import stands_for
 from dualogic.methods.base import State
 
 if TYPE_CHECKING:
@@ -96,13 +96,7 @@ def _remedy(key: str, saved: Any, mine: Any) -> str:
 
 
 def find_fault(name: str, saved: Any, own: Tensor, masked: bool) -> str | None:
-    """Why a saved tensor cannot take the place of one's own, or ``None``; reads it once and keeps no copy.
-
-    Args:
-        name: of the tensor in the state, such as ``"delta"`` or ``"table"``.
-        saved: from a checkpoint.
-        own: what it would be copied to.
-        masked: whether a table may hold -inf, which marks an operand that does not exist.
+    """Why a saved tensor cannot take the place of one's own, or ``None``; reads it once. A masked table may hold -inf.
 
     Example:
         >>> import torch

@@ -50,31 +50,18 @@ class Parts:
 
 @dataclasses.dataclass
 class Call:
-    """One call, after all checks that can be made before anything is computed.
+    """One call, after all checks that can be made before anything is computed."""
 
-    Attributes:
-        index: the rows of the table that it is about; ``None`` for a shared row, or if nothing is stored.
-        bound: the tensors, of what is taught.
-        believed: those of what is believed; ``None`` for the same.
-        views: how many times ``bound`` holds each sample, one block after the other.
-        selection: the samples that count; ``None`` for all.
-        peers: the processes that share in it.
-        batch: the number of samples, in all processes together.
-        updating: it changes the state.
-        optimal: it uses the optimal duals, not stored ones.
-        at_once: tensors may be read without waiting, so that problems are raised here and now.
-    """
-
-    index: Tensor | None
-    bound: Bound
-    believed: Bound | None
-    views: int
-    selection: Selection | None
-    peers: Peers | None
-    batch: int
-    updating: bool
-    optimal: bool
-    at_once: bool
+    index: Tensor | None  # the rows of the table that it is about; `None` for a shared row, or if nothing is stored
+    bound: Bound  # the tensors, of what is taught
+    believed: Bound | None  # those of what is believed; `None` for the same
+    views: int  # how many times `bound` holds each sample, one block after the other
+    selection: Selection | None  # the samples that count; `None` for all
+    peers: Peers | None  # the processes that share in it
+    batch: int  # the number of samples, in all processes together
+    updating: bool  # it changes the state
+    optimal: bool  # it uses the optimal duals, not stored ones
+    at_once: bool  # tensors may be read without waiting, so that problems are raised here and now
 
     @property
     def samples(self) -> Bound:

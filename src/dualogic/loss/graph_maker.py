@@ -14,23 +14,14 @@ MOST_BYTES = 2**28
 
 
 class Outputs(NamedTuple):
-    """What a recorded call leaves behind, in tensors that the next replay overwrites.
+    """What a recorded call leaves behind, in tensors that the next replay overwrites."""
 
-    Attributes:
-        loss: a scalar.
-        scale: the gradient of the loss that ``gradients`` are for, a scalar.
-        gradients: with respect to some of the tensors.
-        taught: which ones.
-        last: costs and losses for ``statistics()``.
-        selected: which samples those are about.
-    """
-
-    loss: Tensor
-    scale: Tensor
-    gradients: list[Tensor]
-    taught: tuple[int, ...]
-    last: dict[str, Tensor]
-    selected: Tensor | None
+    loss: Tensor  # a scalar
+    scale: Tensor  # the gradient of the loss that `gradients` are for, a scalar
+    gradients: list[Tensor]  # with respect to some of the tensors
+    taught: tuple[int, ...]  # which ones
+    last: dict[str, Tensor]  # costs and losses for `statistics()`
+    selected: Tensor | None  # which samples those are about
 
 
 Body = Callable[[], Outputs]

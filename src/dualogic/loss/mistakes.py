@@ -71,14 +71,7 @@ class Mistakes:
         return Mistakes, ()
 
     def look(self, loss: LogicLoss, index: Any, tensors: Mapping[str, Any], value: Tensor) -> None:
-        """Look at a call that went well.
-
-        Args:
-            loss: the loss that was called.
-            index: what was given as index.
-            tensors: what was given for the symbols.
-            value: what the call returns.
-        """
+        """Look at a call that went well: what was given, and what it returns."""
         if not loss.training:
             if self.watched < LONGEST_WATCH and value.grad_fn is not None and not _is_captured(value):
                 self._look_for_training(value)

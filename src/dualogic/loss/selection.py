@@ -16,11 +16,6 @@ class Selection:
 
     Everything is done by masks, because a selection by indexing would have to know how many there are.
 
-    Attributes:
-        mask: which samples any rule is about, ``(batch,)`` bool.
-        count: how many samples are selected, in all processes together, ``()``; or for each rule, ``(rules,)``.
-        ruled: which samples each rule is about, ``(batch, rules)`` bool; ``None`` if the mask is that of all rules.
-
     Example:
         >>> import torch
         >>> part = Selection.of(torch.tensor([True, False]))
@@ -28,8 +23,9 @@ class Selection:
         tensor([2., 0.])
     """
 
-    mask: Tensor
-    count: Tensor
+    mask: Tensor  # which samples any rule is about, `(batch,)` bool
+    count: Tensor  # how many samples are selected, in all processes together, `()`; or for each rule, `(rules,)`
+    # Which samples each rule is about, `(batch, rules)` bool; `None` if the mask is that of all rules.
     ruled: Tensor | None = None
 
     @classmethod
@@ -53,10 +49,9 @@ class Selection:
         return self.ruled if other is None else self.ruled & other.unsqueeze(1)
 
     def columns(self, owners: Tensor) -> Tensor:
-        """Which stored numbers count, for all ``(batch,)`` or for each ``(batch, width)``.
+        """Which stored numbers count, for all ``(batch,)`` or for each ``(batch, width)``, by the rule that owns each.
 
-        Args:
-            owners: the rule of each number, ``(width,)``; the number of rules stands for all of them.
+        The number of rules, as an owner, stands for all of them.
         """
         if self.ruled is None:
             return self.mask

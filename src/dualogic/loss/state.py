@@ -17,7 +17,7 @@ from dualogic.duals.guard import Guard
 from dualogic.duals.table import DualTable
 from dualogic.errors import OptionError, StateError
 from dualogic.formula.connective import Formula
-from dualogic.formula.fingerprint import fingerprint
+from dualogic.formula.printing import fingerprint
 from dualogic.loss.checkpoint import Run, as_attributes, copy_saved, differences, find_fault, mark_static
 from dualogic.loss.checks import Parts
 from dualogic.loss.graphs import Graphs

@@ -109,8 +109,4 @@ def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
     return torch.lerp(delta, typical, total / torch.add(total, typical, alpha=RUNNING).clamp_min_(tiny))
 
 
-DELTA_RULES: dict[str, Callable[..., Tensor]] = {
-    "mean": algorithm_one_delta,
-    "square": bound_delta,
-    "exact": exact_delta,
-}
+DELTA_RULES: dict[str, Callable[..., Tensor]] = {"mean": algorithm_one_delta, "square": bound_delta, "exact": exact_delta}

@@ -34,14 +34,9 @@ def _is_known(branch: Branch) -> bool:
 def closed_losses(
     plan: Plan, mixture: Mixture, delta: Tensor, values: Registers | Settled, taught: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """Losses and costs ``(batch, rules)``; a gradient flows through the losses alone.
+    """Losses and costs ``(batch, rules)``; a gradient flows through the losses alone, into the atoms that are ``taught``.
 
-    Args:
-        plan: the compiled rules, of which :func:`has_closed_form` is true.
-        mixture: with the weights; it remembers what it folds, and slopes.
-        delta: the rules' scales, which nobody else changes.
-        values: of the atoms.
-        taught: the registers of atoms that a gradient may reach.
+    The plan is one of which :func:`has_closed_form` is true; the mixture remembers what it folds, and slopes.
     """
     found: list[Tensor] = []
 
@@ -78,20 +73,13 @@ def lose(plan: Plan, mixture: Mixture, delta: Tensor, values: Any, taught: tuple
 
 
 class Closed(torch.autograd.Function):
-    """Losses from atoms by functions of one's own.
-
-    Args:
-        compute: gives the losses, and what brings their gradient to the atoms.
-        repeat: gives the losses again, from atoms that they can be differentiated by.
-        atoms: that a gradient may reach.
+    """Losses from atoms by functions of one's own: ``compute`` gives them and what brings their gradient to the atoms, ``repeat``
+    gives them again, from atoms that they can be differentiated by.
     """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        compute: Callable[[], tuple[Tensor, Slopes]],
-        repeat: Callable[[Sequence[Tensor]], Tensor],
-        *atoms: Tensor,
+        ctx: Any, compute: Callable[[], tuple[Tensor, Slopes]], repeat: Callable[[Sequence[Tensor]], Tensor], *atoms: Tensor
     ) -> Tensor:
         losses, ctx.slopes = compute()
         ctx.repeat = repeat

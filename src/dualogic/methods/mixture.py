@@ -16,25 +16,15 @@ from dualogic.methods.lean import Leaning, lean, lean_on, note
 
 @dataclasses.dataclass
 class Joined:
-    """What happened at one level: all that the closed-form step needs.
+    """What happened at one level: all that the closed-form step needs."""
 
-    Attributes:
-        values: the operands' costs.
-        weights: the stored ones, which move.
-        result: what these give.
-        columns: as stored.
-        mask: which operands exist.
-        extent: the reduced sizes of this batch.
-        passed: the weights that the loss has, through which its slope passes down.
-    """
-
-    values: Tensor
-    weights: Tensor
-    result: Tensor
-    columns: Tensor | None
-    mask: Tensor | None
-    extent: tuple[int, ...]
-    passed: Tensor
+    values: Tensor  # the operands' costs
+    weights: Tensor  # the stored ones, which move
+    result: Tensor  # what these give
+    columns: Tensor | None  # as stored
+    mask: Tensor | None  # which operands exist
+    extent: tuple[int, ...]  # the reduced sizes of this batch
+    passed: Tensor  # the weights that the loss has, through which its slope passes down
 
 
 class Mixture:
@@ -190,23 +180,16 @@ def _equal_weights(values: Tensor, mask: Tensor | None) -> Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Manner:
-    """How weights move, apart from the size of the step.
+    """How weights move, apart from the size of the step."""
 
-    Attributes:
-        local: the slope is not multiplied on the way down, and in a step that is proportional to the weight ``w`` that moves,
-            ``min(w k / 2, 1)`` is in its place, for ``k`` operands: each connective moves as if it were the whole rule and had
-            two. Where entries share something, the mean over them takes the place of the sum.
-        share: of the weights, divided equally among the operands after a step.
-        masked: some connectives do not exist for some samples; theirs stay as they are.
-        slow: what the step of ``and`` is to that of ``or``.
-        lean: what that of implications is.
-    """
-
+    # The slope is not multiplied on the way down, and in a step that is proportional to the weight `w` that moves, `min(w k /
+    # 2, 1)` is in its place, for `k` operands: each connective moves as if it were the whole rule and had two. Where entries
+    # share something, the mean over them takes the place of the sum.
     local: bool = False
-    share: float = 0.0
-    masked: bool = False
-    slow: float = 1.0
-    lean: float = 1.0
+    share: float = 0.0  # of the weights, divided equally among the operands after a step
+    masked: bool = False  # some connectives do not exist for some samples; theirs stay as they are
+    slow: float = 1.0  # what the step of `and` is to that of `or`
+    lean: float = 1.0  # what that of implications is
 
 
 GRADIENT = Manner()
@@ -248,12 +231,7 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = GRADIENT
 
 
 def _descend(
-    branch: Branch,
-    slope: Tensor,
-    mixture: Mixture,
-    moves: dict[int, Tensor],
-    notes: dict[int, Tensor],
-    manner: Manner,
+    branch: Branch, slope: Tensor, mixture: Mixture, moves: dict[int, Tensor], notes: dict[int, Tensor], manner: Manner
 ) -> None:
     # Not a closure: one that calls itself is a cycle, and would keep a step's tensors until Python looks for cycles.
     if not isinstance(branch, (JunctionBranch, QuantifierBranch)):

@@ -130,8 +130,7 @@ def hold(miss: Tensor) -> Tensor:
 class Violated:
     """Counts violated clauses: a product over each clause's ``1 - b``, then a sum over clauses; met ones pass no gradient.
 
-    Args:
-        seen: collects, for each ``and``, which of its operands to count; see :class:`Kept`.
+    ``seen`` collects, for each ``and``, which of its operands to count; see :class:`Kept`.
     """
 
     def __init__(self, seen: dict[int, Tensor]) -> None:
@@ -147,12 +146,7 @@ class Violated:
 
 
 class Kept:
-    """Sums :func:`hold` over the literals of the clauses that are met.
-
-    Args:
-        seen: comes from :class:`Violated`.
-        constant: keeps flags on a device, by a key.
-    """
+    """Sums :func:`hold` over the literals of the clauses that are met, as :class:`Violated` has seen them."""
 
     def __init__(self, seen: dict[int, Tensor], constant: Callable[[Any, list[bool], torch.device], Tensor]) -> None:
         self.seen = seen

@@ -34,33 +34,19 @@ LARGEST = 32_000_000
 
 @dataclasses.dataclass
 class Seen:
-    """What a call comes to; nothing is changed yet.
+    """What a call comes to; nothing is changed yet."""
 
-    Attributes:
-        loss: of the batch.
-        losses: of samples and rules.
-        costs: likewise.
-        sums: of costs, before the rows move and after.
-        watched: from :func:`~dualogic.compile.binding.watch`, the sums.
-        extremes: likewise.
-        scale: what losses are multiplied by before they are joined; ``None`` for 1.
-        state: what all samples share from now on; empty if nothing is learned.
-        rows: that moved; ``None`` if there are none.
-        move: the largest.
-        kept: what is needed to make the losses again.
-    """
-
-    loss: Tensor
-    losses: Tensor
-    costs: Tensor
-    sums: list[Tensor]
-    watched: list[Tensor]
-    extremes: list[Tensor]
-    scale: Tensor | None
-    state: list[Tensor]
-    rows: Tensor | None
-    move: Tensor | None
-    kept: list[Tensor]
+    loss: Tensor  # of the batch
+    losses: Tensor  # of samples and rules
+    costs: Tensor  # likewise
+    sums: list[Tensor]  # of costs, before the rows move and after
+    watched: list[Tensor]  # from `watch`, the sums
+    extremes: list[Tensor]  # likewise
+    scale: Tensor | None  # what losses are multiplied by before they are joined; `None` for 1
+    state: list[Tensor]  # what all samples share from now on; empty if nothing is learned
+    rows: Tensor | None  # that moved; `None` if there are none
+    move: Tensor | None  # the largest
+    kept: list[Tensor]  # what is needed to make the losses again
 
     def flat(self) -> list[Tensor | None]:
         """The tensors in order."""
@@ -91,12 +77,8 @@ class Steps:
     def find(self, key: Any, held: Tensors, given: Tensors, walk: Callable[..., tuple[Seen, Later]], fixed: Tensors) -> Any:
         """The recorded call and the form of its results; nothing, if it is not recorded.
 
-        Args:
-            key: what decides which operations it makes.
-            held: the first of its tensors, which may change before a backward pass.
-            given: the others.
-            walk: that is recorded.
-            fixed: tensors that never change.
+        ``key`` decides which operations it makes; ``held``, the first of its tensors, may change before a backward pass, and
+        ``fixed`` ones never do.
         """
         if key not in self.known:
             if len(self.known) < MOST and 0 < sum(tensor.numel() for tensor in (*held, *given)) <= LARGEST:

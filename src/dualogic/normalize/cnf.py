@@ -19,19 +19,12 @@ from dualogic.normalize.nnf import to_nnf
 
 @dataclasses.dataclass(frozen=True)
 class _Clause:
-    """A disjunction of literals that holds for every entry of some of its axes.
+    """A disjunction of literals that holds for every entry of some of its axes."""
 
-    Attributes:
-        literals: broadcast together to ``shape``.
-        shape: the axes of the clause.
-        universal: which of them are quantified by ``all``.
-        where: restricts that quantification; broadcast to ``shape``.
-    """
-
-    literals: tuple[Formula, ...]
-    shape: Shape
-    universal: frozenset[int] = frozenset()
-    where: MaskExpression | None = None
+    literals: tuple[Formula, ...]  # broadcast together to `shape`
+    shape: Shape  # the axes of the clause
+    universal: frozenset[int] = frozenset()  # which of them are quantified by `all`
+    where: MaskExpression | None = None  # restricts that quantification; broadcast to `shape`
 
     def reindex(self, items: tuple[Item, ...], shape: Shape, universal: frozenset[int]) -> _Clause:
         literals = tuple(
@@ -99,9 +92,7 @@ class _Distributor:
             return clauses
         return [
             dataclasses.replace(
-                clause,
-                shape=(*(1,) * missing, *clause.shape),
-                universal=frozenset(dim + missing for dim in clause.universal),
+                clause, shape=(*(1,) * missing, *clause.shape), universal=frozenset(dim + missing for dim in clause.universal)
             )
             for clause in clauses
         ]

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dualogic.errors import SizeError
 from dualogic.formula.atom import NEGATED, Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import (
     Cardinality,
@@ -25,11 +26,13 @@ from dualogic.formula.connective import (
     Resting,
 )
 from dualogic.formula.evidence import Evidence
+from dualogic.formula.node import children, walk
 from dualogic.formula.relation import ClassRelation
-from dualogic.normalize.depth import check_depth
-from dualogic.normalize.evidence import mark_literals
+from dualogic.normalize.literals import mark_literals
 from dualogic.normalize.unlabelled import Asking, Unlabelled
 
+MOST_LEVELS = 120
+"""Levels of connectives: a pass takes three to five of Python's thousand frames for each."""
 _FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
 
 
@@ -57,6 +60,19 @@ def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False
     """
     check_depth(formula)
     return _Pass(evidence, resting, Asking(unlabelled)).convert(formula, True)
+
+
+def check_depth(formula: Formula) -> None:
+    """Refuse a formula that is nested more deeply than :data:`MOST_LEVELS`."""
+    depths: dict[int, int] = {}
+    for node in walk(formula):
+        below = max((depths[id(child)] for child in children(node)), default=0)
+        depths[id(node)] = below + isinstance(node, Formula)
+    if (depth := depths[id(formula)]) > MOST_LEVELS:
+        raise SizeError(
+            f"a formula can be nested {MOST_LEVELS} deep, and this one is {depth:,} deep: {formula.brief()}. Write a chain of "
+            f"one connective without levels, as in a & b & c, or state its parts as rules of their own"
+        )
 
 
 def is_literal(formula: Formula) -> bool:
@@ -141,10 +157,7 @@ class _Pass:
             # Neither side is the evidence of the other, unless labels show one of them alone.
             left_side, right_side = self.convert(node.left, True), self.convert(node.right, True)
             lean = self.asks(right_side) - self.asks(left_side)
-            parts = [
-                self._rest(node.left, right_side, float(lean == 1)),
-                self._rest(node.right, left_side, float(lean == -1)),
-            ]
+            parts = [self._rest(node.left, right_side, float(lean == 1)), self._rest(node.right, left_side, float(lean == -1))]
             return join(outer, parts)
         # (~a | b) & (~b | a) when it must hold, (a & ~b) | (b & ~a) when it must not.
         left, right = inner == "&", inner == "|"

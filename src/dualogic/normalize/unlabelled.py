@@ -33,11 +33,7 @@ def check_unlabelled(told: Any) -> dict[str, bool | tuple[Any, ...]]:
 
 
 def find_unlabelled(told: Mapping[str, bool | tuple[Any, ...]], symbols: Mapping[str, Node]) -> Unlabelled:
-    """The same for the symbols of some rules, with classes as numbers.
-
-    Args:
-        told: from :func:`check_unlabelled`.
-        symbols: of the rules, by name.
+    """The same, from :func:`check_unlabelled`, for the symbols of some rules, with classes as numbers.
 
     Example:
         >>> import dualogic as dl
@@ -84,9 +80,6 @@ class Asking:
     A formula asks for the classes that it names without a negation, whether alone, in a set or among alternatives; a negation
     that leaves only such classes asks for them too. Of a symbol without any labels, every claim counts, and so does a comparison
     of the probabilities of a class expression some of whose classes have none. What is evidence is read, not asked for.
-
-    Args:
-        unlabelled: from :func:`find_unlabelled`.
 
     Example:
         >>> import dualogic as dl

@@ -24,30 +24,19 @@ SEVERITY = ("shortcut", "broken", "both ways", "unclear", "learned", "no rule", 
 
 @dataclasses.dataclass(frozen=True)
 class Headline:
-    """A verdict.
+    """A verdict."""
 
-    Attributes:
-        tone: one of :data:`SEVERITY`.
-        kind: of the finding that it is made from; see :mod:`dualogic.diagnosis.verdict`.
-        sentence: the verdict.
-        details: all findings, as the diagnosis words them.
-        label: the class that it is about; ``None`` for all samples.
-    """
-
-    tone: str
-    kind: str
-    sentence: str
-    details: tuple[str, ...] = ()
-    label: int | None = None
+    tone: str  # one of `SEVERITY`
+    kind: str  # of the finding that it is made from; see diagnosis/verdict.py
+    sentence: str  # the verdict
+    details: tuple[str, ...] = ()  # all findings, as the diagnosis words them
+    label: int | None = None  # the class that it is about; `None` for all samples
 
 
 def write_headline(report: ShortcutReport, comparison: Comparison | None, words: Mapping[str, str]) -> Headline:
-    """The most serious finding in the task's own words.
+    """The most serious finding in the task's own words; what a comparison with the run without the rule says goes first.
 
-    Args:
-        report: on the run.
-        comparison: with the run without the rule, if there is one; what it says goes first.
-        words: what it means to make a part of the rule true, by its text.
+    ``words`` tell what it means to make a part of the rule true, by its text.
     """
     judged = {name: rule.findings for name, rule in (comparison or report).rules.items()}
     kind = verdict.most_serious(judged.values())
@@ -84,12 +73,9 @@ def _compare(kind: str, before: ConnectiveReport, after: ConnectiveReport, where
     antecedent, consequent = _phrase(after.antecedent.text, words), _phrase(after.operands[1].text, words)
     held = f"{percent(before.antecedent.holds)} without the rule, {percent(after.antecedent.holds)} with it"
     learned = f"{percent(before.operands[1].holds)} without, {percent(after.operands[1].holds)} with"
-    if kind == verdict.SWITCHED_OFF:
-        often = _how_often(after.antecedent.holds)
-        return f"the rule is satisfied by {often} {antecedent}{where} ({held}), not by {consequent} ({learned})"
-    if kind == verdict.BOTH_WAYS:
-        often = _how_often(after.antecedent.holds)
-        return f"the rule is satisfied both ways: by {consequent}{where} ({learned}), and by {often} {antecedent} ({held})"
+    if kind in (verdict.SWITCHED_OFF, verdict.BOTH_WAYS):
+        denied = f"{_how_often(after.antecedent.holds)} {antecedent}"
+        return _deny(kind == verdict.BOTH_WAYS, denied, held, consequent, learned, where)
     if kind == verdict.IN_KIND:
         return f"the rule is satisfied as meant: by {consequent}{where} ({learned}), while {antecedent} goes on ({held})"
     if kind == verdict.VIOLATED:
@@ -114,12 +100,16 @@ def _not_read(
     assert part.antecedent is not None
     where = f" of {class_name(label, class_names)}"
     antecedent, consequent = _phrase(part.antecedent.text, words), _phrase(part.operands[1].text, words)
-    often, held, learned = _how_often(part.antecedent.read), percent(part.antecedent.read), percent(part.operands[1].holds)
-    if (part.operands[1].holds or 0.0) >= verdict.HALF:
-        both = f"the rule is satisfied both ways: by {consequent}{where} ({learned}), and by {often} {antecedent} ({held})"
-        return "both ways", both, label
-    sentence = f"the rule is satisfied by {often} {antecedent}{where} ({held}), not by {consequent} ({learned})"
-    return "shortcut", sentence, label
+    denied, held = f"{_how_often(part.antecedent.read)} {antecedent}", percent(part.antecedent.read)
+    both = (part.operands[1].holds or 0.0) >= verdict.HALF
+    sentence = _deny(both, denied, held, consequent, percent(part.operands[1].holds), where)
+    return "both ways" if both else "shortcut", sentence, label
+
+
+def _deny(both: bool, denied: str, held: str, consequent: str, learned: str, where: str) -> str:
+    if both:
+        return f"the rule is satisfied both ways: by {consequent}{where} ({learned}), and by {denied} ({held})"
+    return f"the rule is satisfied by {denied}{where} ({held}), not by {consequent} ({learned})"
 
 
 def describe_untaught(report: ShortcutReport) -> Headline:

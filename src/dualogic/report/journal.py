@@ -18,12 +18,7 @@ WRITER = "dl.Recorder"
 
 
 class Journal:
-    """What is known of a run so far, and its folder.
-
-    Args:
-        folder: made when first written to.
-        config: see :class:`~dualogic.report.reading.Record`.
-    """
+    """What is known of a run so far, and its folder, which is made when first written to."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self.folder, self.config = folder, {**config, "writer": WRITER}

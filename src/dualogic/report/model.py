@@ -11,10 +11,9 @@ from typing import Any
 from dualogic.diagnosis import Comparison, RuleReport, class_name, make_overview
 from dualogic.diagnosis.report import plain
 from dualogic.errors import StateError
-from dualogic.report.findings import list_findings
 from dualogic.report.headline import SEVERITY, TONES, Headline, describe_untaught, explain, write_headline
 from dualogic.report.reading import Record, find_baseline
-from dualogic.report.summary import ALL, POOL, summarize
+from dualogic.report.summary import ALL, POOL, list_findings, summarize
 
 RECORDED = "recorded measures"
 """Stands for the rule where a run kept what its task measured on the pool, and no diagnosis."""
@@ -24,20 +23,14 @@ _POOL_KEY = re.compile(r"pool/(?P<branch>.+?)_(?P<kind>weight|holds)(?:_(?P<grou
 def make_model(records: Sequence[Record]) -> dict[str, Any]:
     """Everything that the page shows.
 
-    Args:
-        records: of one task.
-
     Returns:
         ``title``, ``task``, ``verdict``, ``tone``, ``rules`` (the worst first), ``groups``, ``group`` (shown first) and ``runs``.
     """
     names = _name_runs(records)
     baselines = [find_baseline(record, records) for record in records]
-    comparisons = [_compare(record, baseline) for record, baseline in zip(records, baselines)]
-    headlines = [_judge(record, comparison) for record, comparison in zip(records, comparisons)]
-    shown = [
-        _show_run(record, name, headline, baseline, comparison)
-        for record, name, headline, baseline, comparison in zip(records, names, headlines, baselines, comparisons)
-    ]
+    comparisons = list(map(_compare, records, baselines))
+    headlines = list(map(_judge, records, comparisons))
+    shown = list(map(_show_run, records, names, headlines, baselines, comparisons))
     rules, groups = _sort_rules(_list_rules(records), shown), _list_groups(records)
     worst = min(headlines, key=lambda headline: SEVERITY.index(headline.tone))
     return {
@@ -199,16 +192,12 @@ def _recorded_steps(record: Record) -> list[dict[str, Any]]:
                 branches = groups.setdefault(match["group"] or ALL, {}).setdefault(match["branch"], {})
                 branches[match["kind"]] = value / 100 if match["kind"] == "holds" else value
         if groups:
-            found = {group: {"parts": {RECORDED: _as_part(branches)}} for group, branches in groups.items()}
+            found = {}
+            for group, branches in groups.items():
+                holds, weights = ([values.get(key) for values in branches.values()] for key in ("holds", "weight"))
+                found[group] = {"parts": {RECORDED: {"holds": holds, "weights": weights}}}
             steps.append({"epoch": row["epoch"], POOL: {RECORDED: found}})
     return steps
-
-
-def _as_part(branches: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "holds": [values.get("holds") for values in branches.values()],
-        "weights": [values.get("weight") for values in branches.values()],
-    }
 
 
 def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:

@@ -12,14 +12,11 @@ from typing import Any
 
 
 def make_page(model: Mapping[str, Any]) -> str:
-    """The page: it works from disk, asks the network for nothing, and runs no script but its own.
+    """The page of a model: it works from disk, asks the network for nothing, and runs no script but its own.
 
     Whatever comes from files reaches the page in two ways: as escaped text, or as JSON that cannot end its own element and that
     the script shows as text only. A content security policy names the script and the style by their hashes, so that the browser
     refuses anything else.
-
-    Args:
-        model: see :func:`dualogic.report.model.make_model`.
 
     Example:
         >>> model = {"title": "<b>", "task": "x", "tone": "unclear", "verdict": "a < b", "rules": [], "groups": [], "runs": []}

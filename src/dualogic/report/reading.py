@@ -35,26 +35,19 @@ KEYS = {"report", "samples", "words", "pictures", "captions"}
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """One run, as far as its folder goes.
+    """One run, as far as its folder goes."""
 
-    Attributes:
-        path: of the folder.
-        config: ``task`` (with a name, and any plain settings), ``method``, ``options``, ``seed``; under ``about`` what a page
-            says: ``title``, ``name`` (of the run) or ``label`` (of its settings), and whether a rule was ``taught``.
-        history: a dictionary for each measured epoch.
-        result: how it ended: ``seconds``, ``facts`` (pairs of a label and a value), ``test`` (numbers by name), ``failure``;
-            ``None`` before the run has ended.
-        diagnosis: ``history`` (summaries by epoch) and what :func:`~dualogic.report.keep_part` gives about ``validation`` and
-            ``pool``; ``None`` if the run kept none.
-        missing: what the folder lacks, a sentence each.
-    """
-
-    path: Path
+    path: Path  # of the folder
+    # `task` (with a name, and any plain settings), `method`, `options`, `seed`; under `about` what a page says: `title`, `name`
+    # (of the run) or `label` (of its settings), and whether a rule was `taught`.
     config: dict[str, Any]
-    history: list[dict[str, Any]]
+    history: list[dict[str, Any]]  # a dictionary for each measured epoch
+    # How it ended: `seconds`, `facts` (pairs of a label and a value), `test` (numbers by name), `failure`; `None` before the
+    # run has ended.
     result: dict[str, Any] | None
+    # `history` (summaries by epoch) and what `keep_part` gives about `validation` and `pool`; `None` if the run kept none.
     diagnosis: dict[str, Any] | None
-    missing: tuple[str, ...]
+    missing: tuple[str, ...]  # what the folder lacks, a sentence each
 
     @property
     def task(self) -> str:
@@ -211,9 +204,7 @@ def _check(diagnosis: Any, file: Path) -> None:
 
 def _is_point(entry: Any) -> bool:
     """Whether an entry of a diagnosis's history has its epoch, and findings in pairs of a rule and a kind."""
-    if not isinstance(entry, dict) or not is_number(entry.get("epoch")):
-        return False
-    return are_pairs(entry.get("findings", []))
+    return isinstance(entry, dict) and is_number(entry.get("epoch")) and are_pairs(entry.get("findings", []))
 
 
 def _order(record: Record) -> tuple[bool, bool, str, int, str]:

@@ -56,6 +56,9 @@ class Recorder:
         monitor: whose alarms are recorded too.
         epochs_done: for a training that goes on from a checkpoint: epochs of the folder's run that are kept.
 
+    Attributes:
+        is_open: whether steps are recorded.
+
     Example:
         >>> import dualogic as dl, tempfile, torch
         >>> logic = dl.LogicLoss(dl.var("x") <= 0)
@@ -127,9 +130,10 @@ class Recorder:
                 },
             },
         )
-        self._writes = _is_first_process()
+        group = torch.distributed
+        self._writes = not (group.is_available() and group.is_initialized()) or group.get_rank() == 0
         self._handle: Any = None
-        self._is_open = False
+        self.is_open = False
         self._started = self._looked = self._wrote = 0.0
         self._latest_look, self._latest_write = 0.0, GRACE  # until it is known what one takes
         self._steps = self._steps_before = 0
@@ -140,44 +144,31 @@ class Recorder:
     # ------------------------------------------------------------------ beginning and end
 
     @property
-    def is_open(self) -> bool:
-        """Whether steps are recorded."""
-        return self._is_open
-
-    @property
     def steps(self) -> int:
         """How many steps were noted since the last epoch."""
         return self._steps - self._steps_before
 
     def open(self, epochs_done: int | None = None) -> Self:
-        """Begin; ``with`` does it.
-
-        Args:
-            epochs_done: instead of what the recorder was made with.
-        """
-        if not self._is_open and self._writes:
+        """Begin; ``with`` does it. ``epochs_done`` takes the place of what the recorder was made with."""
+        if not self.is_open and self._writes:
             self._epochs_done = self._epochs_done if epochs_done is None else epochs_done
             self._journal.open(self._epochs_done)
             if self._logic is not None:
                 self._handle = self._logic.register_forward_hook(Hook(self._see), with_kwargs=True)
-            self._started, self._is_open = time.perf_counter(), True
+            self._started, self.is_open = time.perf_counter(), True
             self._looked = self._wrote = 0.0
             self._steps = self._steps_before = 0
         return self
 
     def close(self, failed: bool = False) -> None:
-        """Write the end; ``with`` does it.
-
-        Args:
-            failed: the training was stopped; the page then says that the run has not ended.
-        """
-        if not self._is_open:
+        """Write the end; ``with`` does it. Of one that ``failed`` the page says that the run has not ended."""
+        if not self.is_open:
             return
         if not failed and (self.steps or self._held.samples):
             self.epoch()
         if self._handle is not None:
             self._handle.remove()
-        self._is_open = False
+        self.is_open = False
         found = None if failed else self._look(force=True)
         if found is not None and self._journal.rows:
             self._journal.complete(POOL, found[0])
@@ -201,15 +192,12 @@ class Recorder:
             rule_loss: that of the rules; what the :class:`~dualogic.LogicLoss` returned by default.
             measures: other numbers, by name; their means over the epoch are shown.
         """
-        if not self._is_open:
+        if not self.is_open:
             return
         self._steps += 1
-        if task_loss is not None:
-            self._losses["task_loss"].add(task_loss)
-        if rule_loss is not None:
-            self._losses["rule_loss"].add(rule_loss)
-        for name, value in measures.items():
-            self._losses[name if name.endswith("_loss") else f"measure/{name}"].add(value)
+        for name, value in {"task_loss": task_loss, "rule_loss": rule_loss, **measures}.items():
+            if value is not None or name in measures:
+                self._losses[name if name.endswith("_loss") else f"measure/{name}"].add(value)
 
     def held_out(self, labels: Any = None, *, where: Tensor | None = None, **tensors: Any) -> None:
         """Count a batch of held-out samples for the present epoch.
@@ -219,7 +207,7 @@ class Recorder:
             where: the samples that the rules are about, ``(batch,)`` truth values.
             tensors: one for each symbol of the rules, by name.
         """
-        if not self._is_open:
+        if not self.is_open:
             return
         if where is not None:
             tensors = {name: tensor[where] for name, tensor in tensors.items()}
@@ -238,7 +226,7 @@ class Recorder:
             values: tensors of held-out samples for all symbols of the rules, or for none; and more measures, as in
                 ``accuracy=0.9``.
         """
-        if not self._is_open:
+        if not self.is_open:
             return
         tensors = {name: value for name, value in values.items() if name in self._symbols}
         if tensors:
@@ -322,9 +310,7 @@ class Recorder:
                 self._trained.update(index=index if self._has_rows else None, labels=self._labels_of(index), **tensors)
         except DualogicError:  # such as outputs that are NaN: it is for the training to complain about them
             return None
-        report = self._trained.compute()
-        self._journal.parts[POOL] = keep_part(report, "")
-        found = summarize(report), _kinds(report)
+        found = self._keep(POOL, self._trained.compute(), "")
         self._latest_look = time.perf_counter() - started
         self._looked += self._latest_look
         return found
@@ -342,8 +328,11 @@ class Recorder:
         report = self._held.compute()
         samples = fingerprint(self._held.samples, self._held.tol, self._held.lead)
         self._held.reset()
-        self._journal.parts[VALIDATION] = keep_part(report, samples)
-        return summarize(report), _kinds(report)
+        return self._keep(VALIDATION, report, samples)
+
+    def _keep(self, part: str, report: ShortcutReport, samples: str) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        self._journal.parts[part] = keep_part(report, samples)
+        return summarize(report), [(name, rule.kind) for name, rule in report.rules.items()]
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self._started
@@ -371,10 +360,6 @@ class Recorder:
         return [*facts, ["torch", torch.__version__]]
 
 
-def _kinds(report: ShortcutReport) -> list[tuple[str, str]]:
-    return [(name, rule.kind) for name, rule in report.rules.items()]
-
-
 def _as_number(name: str, value: Any) -> float:
     try:
         return float(value)
@@ -382,8 +367,3 @@ def _as_number(name: str, value: Any) -> float:
         raise SymbolError(
             f"{name!r} is no symbol of the rules, so it must be a number to show; got {type(value).__name__}"
         ) from error
-
-
-def _is_first_process() -> bool:
-    group = torch.distributed
-    return not (group.is_available() and group.is_initialized()) or group.get_rank() == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -54,10 +54,7 @@ def keep_part(
 def summarize(report: ShortcutReport) -> dict[str, Any]:
     """The numbers of a report that its charts show: by rule, then by class (:data:`ALL` for all samples)."""
     return {
-        name: {
-            ALL: _summarize_rule(rule),
-            **{str(label): _summarize_rule(part) for label, part in rule.classes.items()},
-        }
+        name: {str(group): _summarize_rule(part) for group, part in [(ALL, rule), *rule.classes.items()]}
         for name, rule in report.rules.items()
     }
 
@@ -98,6 +95,34 @@ def thin(rows: list[Row]) -> list[Row]:
         return rows
     last = len(rows) - 1
     return [rows[round(position * last / (MOST_POINTS - 1))] for position in range(MOST_POINTS)]
+
+
+def list_findings(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each finding about each rule with the stretches of epochs in which it was made, in the order in which they began.
+
+    Args:
+        history: entries with ``epoch`` and, where something was judged, ``findings``: pairs of a rule's name and a kind.
+
+    Example:
+        >>> kinds = ["violated", "violated", "satisfied", "violated"]
+        >>> entries = [{"epoch": number, "findings": [["a", kind]]} for number, kind in enumerate(kinds)]
+        >>> [(found["kind"], found["epochs"]) for found in list_findings(entries)]
+        [('violated', [[0, 1], [3, 3]]), ('satisfied', [[2, 2]])]
+    """
+    found: dict[tuple[str, str], list[list[Any]]] = {}
+    before: set[tuple[str, str]] = set()
+    for entry in history:
+        if "findings" not in entry:
+            continue
+        now = {(str(rule), str(kind)) for rule, kind in entry["findings"]}
+        for key in sorted(now):
+            stretches = found.setdefault(key, [])
+            if key in before:
+                stretches[-1][1] = entry["epoch"]
+            else:
+                stretches.append([entry["epoch"], entry["epoch"]])
+        before = now
+    return [{"rule": rule, "kind": kind, "epochs": epochs} for (rule, kind), epochs in found.items()]
 
 
 def to_png(image: Tensor) -> str:

@@ -30,12 +30,7 @@ _MISTAKES = (DualogicError, ArithmeticError, TypeError, ValueError)
 
 
 class Reader:
-    """Builds what a syntax tree stands for.
-
-    Args:
-        source: what an error shows.
-        names: what the names stand for.
-    """
+    """Builds what a syntax tree stands for, with the names that it may use; ``source`` is what an error shows."""
 
     def __init__(self, source: Source, names: Mapping[str, Any]) -> None:
         self.source = source

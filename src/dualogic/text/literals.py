@@ -35,12 +35,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def read_number(text: str) -> int | float:
-    """An ``int`` where Python would have one.
-
-    Example:
-        >>> read_number("9"), read_number("1e3")
-        (9, 1000.0)
-    """
+    """An ``int`` where Python would have one."""
     return int(text) if text.replace("_", "").isdigit() else float(text)
 
 

@@ -79,13 +79,7 @@ def describe_value(value: Any) -> str:
 
 
 def collect_names(symbols: Any) -> dict[str, Any]:
-    """Names and what they stand for, from what a user gives as ``symbols``.
-
-    Args:
-        symbols: a mapping from names to symbols, constants, numbers, arrays, terms, formulas or functions of tensors; a
-            sequence of symbols, constants and functions that have names; a formula, for all names in it; or a
-            :class:`~dualogic.text.rule_set.RuleSet`, for all names of a rule file.
-    """
+    """Names and what they stand for, from what a user gives as ``symbols``; see :func:`~dualogic.text.parsing.parse`."""
     if symbols is None:
         return {}
     declared = getattr(symbols, "names", None)
@@ -135,8 +129,6 @@ def _own_name(value: Any) -> tuple[str, Any]:
 def _named_value(name: Any, value: Any) -> Any:
     if not isinstance(name, str):
         raise FormulaTypeError(f"symbols must be a mapping from names; it has the key {name!r}")
-    if isinstance(value, Application):
-        return value
     if isinstance(value, (Node, Axis, Group, Function)) or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return value
     if callable(value):

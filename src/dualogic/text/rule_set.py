@@ -15,12 +15,11 @@ from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.printing import to_rope
 from dualogic.formula.shape import format_count
-from dualogic.text.lines import split
 from dualogic.text.names import collect_names
 from dualogic.text.parsing import TOO_DEEP
 from dualogic.text.source import Place, Source
 from dualogic.text.statement import Declarations
-from dualogic.text.syntax import to_tree
+from dualogic.text.syntax import split, to_tree
 from dualogic.text.writing import collect_declared, write_rules
 
 MOST_BYTES = 4 << 20
@@ -184,12 +183,12 @@ def _decode(content: bytes, errors: str = "strict") -> str:
 
 def _read(source: Source, symbols: Any) -> RuleSet:
     declarations = Declarations(source, collect_names(symbols))
-    for statement in split(source):
-        tree = to_tree(source, statement.text, "statement")
+    for line, text in split(source):
+        tree = to_tree(source, text, "statement")
         try:
             declarations.read(tree)
         except RecursionError:
-            raise source.error(Place(statement.line, 1, 2), TOO_DEEP) from None
+            raise source.error(Place(line, 1, 2), TOO_DEEP) from None
     if not declarations.rules:
         raise source.error(Place(1, 1, 2), "there is no rule here", "write: rule NAME: FORMULA")
     return RuleSet(declarations.rules, declarations.declared, declarations.rule_lines, source.path, declarations.ranges)

@@ -43,12 +43,7 @@ class Source:
     path: str | None = None
 
     def error(self, where: Place | Located, reason: str, *notes: str) -> ParseError:
-        """An error that shows a place.
-
-        Args:
-            where: the place, or the token or tree that stands there.
-            reason: what is wrong.
-            notes: what was expected, or what to do; one line each.
+        """An error that shows a place, or that of a token or a tree; what was expected, or what to do, is a line each.
 
         Example:
             >>> print(Source("x <= yy").error(Place(1, 6, 8), "'yy' is not declared", "known names: x, y"))

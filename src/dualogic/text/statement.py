@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 
 class Declarations(Reader):
-    """Reads statements one after another; each may use the names declared above it.
-
-    Args:
-        source: the rule file.
-        given: names that the file may use without declaring them.
-    """
+    """Reads statements one after another; each may use the names declared above it, and those that were given."""
 
     def __init__(self, source: Source, given: dict[str, Any]) -> None:
         super().__init__(source, given)

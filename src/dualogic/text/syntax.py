@@ -1,17 +1,87 @@
-"""Text to syntax tree, by the grammar beside this file."""
+"""Text to statements, and these to syntax trees, by the grammar beside this file; an error tells what was expected."""
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
+import re
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from dualogic.errors import MissingExtraError, how_to_install
-from dualogic.text.explanation import end_of, explain, explain_end
+from dualogic.errors import MissingExtraError, ParseError, how_to_install, suggest
 from dualogic.text.source import Place, Source, place_of
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
+
+KEYWORDS = ("axis", "bool", "class", "constant", "group", "let", "mask", "membership", "rule", "var")
+_WORD = re.compile(r"[^\s:=,]+")
+CLOSING = {"_RIGHT_ROUND": ")", "_RIGHT_SQUARE": "]", "_RIGHT_BRACE": "}", "_COMMA": ",", "_COLON": ":", "_ASSIGN": "="}
+WORDS = {"_THEN": "then", "_MAX": "max", "_FOR": "for", "_EACH": "each", "_FROM": "from", "_OF": "of"}
+
+HINTS = {
+    "=>": "write '->' or 'implies' for an implication, or '>=' for 'at least'",
+    "=<": "write '<=' for 'at most'",
+    "=": "write '==' to compare; '=' only gives a name to something, in let, constant and group",
+    "&&": "write '&' or 'and'",
+    "||": "write '|' or 'or'",
+    "!": "write 'not' or '~'",
+    "≤": "write '<='",
+    "≥": "write '>='",
+    "≠": "write '!='",
+    "∧": "write 'and'",
+    "\N{LOGICAL OR}": "write 'or'",
+    "¬": "write 'not'",
+    "→": "write '->'",
+    "⇒": "write '->'",
+    "↔": "write 'iff'",
+    "“": 'write straight quotes: "..."',
+    "”": 'write straight quotes: "..."',
+    ";": "write each statement on a line of its own",
+    "else": "an 'if' has no 'else' here; write a second rule: if not ... then ...",
+}
+"""What people write who know another notation, and what it is called here."""
+
+
+_CODE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^#])*""")
+"""A line up to its comment; a ``#`` in quotes begins none."""
+
+
+def split(source: Source) -> Iterator[tuple[int, str]]:
+    r"""The statements of a rule file: their first lines, counted from 1, and texts after as many empty lines as come before.
+
+    A statement begins at the left margin and goes on in the indented lines below it; a line that begins with a closing
+    bracket belongs to what it closes. The margin is that of the least indented line.
+
+    Example:
+        >>> [text.strip() for _, text in split(Source("var x\nrule r:  # a comment\n    x <= 1"))]
+        ['var x', 'rule r:  # a comment\n    x <= 1']
+    """
+    lines = source.text.split("\n")
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    margin = min(indents, default=0)
+    starts = [number for number, line in enumerate(lines) if _begins_statement(line, margin)]
+    for start, end in zip(starts, [*starts[1:], len(lines)]):
+        _check_keyword(source, lines[start], start, margin)
+        yield start + 1, "\n" * start + "\n".join(lines[start:end])
+
+
+def _begins_statement(line: str, margin: int) -> bool:
+    rest = line[margin:]
+    return bool(rest.strip()) and not line[:margin].strip() and rest[0] not in " \t#)]}"
+
+
+def _check_keyword(source: Source, line: str, number: int, margin: int) -> None:
+    match = _WORD.match(line, margin)
+    word = match[0] if match else line[margin : margin + 1]
+    if word in KEYWORDS:
+        return
+    place = Place(number + 1, margin + 1, margin + 1 + len(word))
+    raise source.error(
+        place,
+        f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
+        f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
+    )
 
 
 @functools.cache
@@ -27,12 +97,9 @@ def _parser() -> Lark:
 
 
 def to_tree(source: Source, text: str, start: str) -> Tree[Token]:
-    """The syntax tree of a text.
+    """The syntax tree of a text, a part of the source with its line numbers (blank lines stand for what comes before).
 
-    Args:
-        source: what an error shows.
-        text: what is read; a part of the source, with its line numbers (blank lines stand for what comes before).
-        start: ``"expression"`` or ``"statement"``.
+    It starts as ``"expression"`` or as ``"statement"``.
 
     Raises:
         ParseError: with the place and what was expected there.
@@ -47,11 +114,105 @@ def to_tree(source: Source, text: str, start: str) -> Tree[Token]:
     except lark.UnexpectedToken as error:
         token = error.token
         at_end = token.type == "$END"
-        where, end = (end_of(text), len(text)) if at_end else (place_of(token), token.start_pos)
+        where, end = (_end_of(text), len(text)) if at_end else (place_of(token), token.start_pos)
     # The error's own list of what was expected is that of a merged state, with too much or too little in it.
     before = parser.parse_interactive(text[:end], start=start)
     before.exhaust_lexer()
     accepted = before.accepts()  # type: ignore[no-untyped-call]
     if token is not None and token.type == "$END":
-        raise explain_end(source, where, accepted, start)
-    raise explain(source, where, accepted, token)
+        raise _explain_end(source, where, accepted, start)
+    raise _explain(source, where, accepted, token)
+
+
+def _end_of(text: str) -> Place:
+    """Just behind the last character that is not white space or a comment."""
+    lines = text.split("\n")
+    for number in range(len(lines), 0, -1):
+        match = _CODE.match(lines[number - 1])
+        line = match[0].rstrip() if match else ""
+        if line:
+            return Place(number, len(line) + 1, len(line) + 2)
+    return Place(1, 1, 2)
+
+
+def _explain_end(source: Source, where: Place, accepted: Collection[str], start: str) -> ParseError:
+    """An error about a text that ends too early."""
+    # An open bracket is the likelier mistake than anything that could stand inside it.
+    brackets = {"_RIGHT_ROUND", "_RIGHT_SQUARE", "_RIGHT_BRACE"} & set(accepted)
+    wanted = expected(brackets | ({"_COMMA"} & set(accepted)) if brackets else accepted)
+    layout = ["a statement goes on in the lines below it only if they are indented"] if start == "statement" else []
+    return source.error(where, f"the text ends here, but {wanted} was expected", *layout)
+
+
+def _explain(source: Source, where: Place, accepted: Collection[str], token: Token | None) -> ParseError:
+    """An error about something that cannot stand where it does; ``None`` for a character that begins nothing.
+
+    ``accepted`` are the grammar's terminals that could stand there.
+    """
+    line = source.text.split("\n")[where.line - 1]
+    before, rest = line[: where.column - 1].rstrip(), line[where.column - 1 :]
+    found = rest[:1] if token is None else str(token)
+    if not before and found in KEYWORDS and "$END" in accepted:
+        reason = "this line is indented, so it goes on with the statement above it"
+        return source.error(where, reason, f"if {found!r} begins a statement of its own, move it to the left margin")
+    hint = _hint(before, rest, found, "" if token is None else token.type, set(accepted))
+    return source.error(where, f"{found!r} cannot stand here", *([hint] if hint else []), f"expected {expected(accepted)}")
+
+
+def _hint(before: str, rest: str, found: str, kind: str, accepted: set[str]) -> str | None:
+    if kind not in ("EQUAL", "UNEQUAL"):
+        known = next((HINTS[sign] for sign in HINTS if _begins(rest, sign)), None)
+        if known is not None:
+            return known
+    if {"STRING", "NAME"} <= accepted and "_LEFT_ROUND" not in accepted and found.isidentifier():
+        return f'{found!r} has a meaning already; as the name of a class it stands in quotes: "{found}"'
+    if kind in ("_ARROW", "_IMPLIES", "_IFF", "_DOUBLE_ARROW", "_GIVEN", "_IF"):
+        return "several of '->', 'implies', 'iff', 'given' and 'if' need parentheses to say what belongs together: a -> (b -> c)"
+    if kind == "NOT":
+        return "'not' binds looser than signs such as '&': write 'and not', or put it in parentheses"
+    if before.endswith(found) and found in ("&", "|"):
+        return HINTS[found * 2]
+    if re.search(r"\b(forall|exists|all|any|some)$", before):
+        return "write (...).all() for 'every', and (...).any() for 'some'"
+    if not kind and found in ('"', "'"):
+        return "the quotes that open here are not closed on this line"
+    if kind == "MINUS" and "_RIGHT_BRACE" in accepted:
+        return 'a name with other characters than letters, digits and _ stands in quotes: "semi-trailer"'
+    return None
+
+
+def _begins(rest: str, sign: str) -> bool:
+    return rest.startswith(sign) and not (sign.isalpha() and rest[len(sign) : len(sign) + 1].isalnum())
+
+
+def expected(accepted: Collection[str]) -> str:
+    """What may stand at a place, in words, from the grammar's terminals.
+
+    Example:
+        >>> expected({"NAME", "NUMBER", "_LEFT_ROUND"})
+        "a name, a number or '('"
+        >>> expected({"_RIGHT_ROUND", "_COMMA"})
+        "')' or ','"
+    """
+    parts: list[str] = []
+    if {"NAME", "NUMBER", "_LEFT_ROUND"} <= set(accepted):
+        parts += ["a name", "a number", "'('"]
+    else:
+        kinds = {"NAME": "a name", "NUMBER": "a whole number", "STRING": "a name in quotes", "_LEFT_BRACE": "'{'"}
+        parts += [kinds[kind] for kind in kinds if kind in accepted]
+        parts += ["'('"] if "_LEFT_ROUND" in accepted and "_DOT" not in accepted else []
+    parts += [repr(CLOSING[kind]) for kind in CLOSING if kind in accepted]
+    parts += [repr(WORDS[kind]) for kind in WORDS if kind in accepted]
+    if "INPUT" in accepted:
+        parts += ["'logits'", "'probs'"]
+    if "EQUAL" in accepted:
+        parts += ["a comparison such as '<=' or '=='"]
+    if "PLUS" in accepted and "NAME" not in accepted:
+        parts += ["an operation such as '+'"]
+    if "_AND" in accepted:
+        parts += ["a connective such as 'and' or '->'"]
+    elif "_AMPERSAND" in accepted:
+        parts += ["a connective such as '&'"]
+    if "$END" in accepted:
+        parts += ["the end of the statement"]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}" if parts else "something else"

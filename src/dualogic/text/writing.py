@@ -34,12 +34,7 @@ def collect_declared(formulas: Iterable[Formula]) -> dict[str, Any]:
 
 
 def write_rules(rules: Mapping[str, Formula], names: Mapping[str, Any], ranges: Ranges) -> str:
-    r"""The text of a rule file that declares names and states rules.
-
-    Args:
-        rules: formulas by name.
-        names: axes, symbols, constants and groups; what else is among them is left out.
-        ranges: ``(low, high)`` for variables by name.
+    r"""The text of a rule file that declares axes, symbols, constants and groups, with the ranges of variables, and states rules.
 
     Example:
         >>> import dualogic as dl

@@ -43,8 +43,7 @@ class Demo:
 
         from dualogic.demo import RULE, check_amounts, choose_methods, choose_pools, run_study
         from dualogic.demo.figure import save_figure
-        from dualogic.demo.table import make_table, row_label
-        from dualogic.demo.verdict import describe_pool
+        from dualogic.demo.table import describe_pool, make_table, row_label
 
         methods, pools = choose_methods(self.method), choose_pools(self.pool)
         epochs = self.epochs if self.epochs is not None else QUICK_EPOCHS if self.quick else EPOCHS

@@ -1,21 +1,21 @@
-"""Changes of the literals of a normal form, such as evidence markers that are brought down to them."""
+"""Changes of the literals of a normal form: evidence markers that are brought down to them, and class sets.
+
+Class sets are written the paper's way: "one of these" is an ``or`` over single classes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dualogic.formula.connective import Formula, Junction, Level, Premise, Quantifier, Resting
+from dualogic.formula.atom import ClassIn
+from dualogic.formula.connective import Complement, Formula, Junction, Level, Premise, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 
 
 def mark_literals(formula: Formula, share: float) -> Formula:
-    """Mark every literal as evidence; what a marker that is there already lets pass is multiplied by ``1 - share``.
+    """Mark every literal of a negation normal form as evidence; what a marker there lets pass is multiplied by ``1 - share``.
 
     The chain rule makes this the same as one marker around the whole: each path to a literal passes one marker either way.
-
-    Args:
-        formula: in negation normal form.
-        share: of the gradient that is held back.
 
     Example:
         >>> import dualogic as dl
@@ -30,6 +30,29 @@ def mark_literals(formula: Formula, share: float) -> Formula:
         return Evidence(node, share)
 
     return map_literals(formula, mark) if share else formula
+
+
+def unfold_class_sets(formula: Formula) -> Formula:
+    """Replace ``f != k`` and ``f.isin(...)`` of a negation normal form by an ``or`` over the classes that remain.
+
+    Example:
+        >>> import dualogic as dl
+        >>> unfold_class_sets(dl.categorical("f", 4) != 1)
+        (f == 0) | (f == 2) | (f == 3)
+    """
+    return map_literals(formula, _unfold)
+
+
+def _unfold(literal: Formula) -> Formula:
+    if isinstance(literal, Evidence):
+        return mark_literals(_unfold(literal.operand), literal.share)
+    negated = isinstance(literal, Complement)
+    atom = literal.operand if isinstance(literal, Complement) else literal
+    if not isinstance(atom, ClassIn):
+        return literal
+    labels = [label for label in range(atom.operand.symbol.size) if (label in atom.classes) != negated]
+    singles = tuple(ClassIn(atom.operand, (label,)) for label in labels)
+    return singles[0] if len(singles) == 1 else Junction("|", singles)
 
 
 def map_literals(formula: Formula, change: Callable[[Formula], Formula]) -> Formula:
