@@ -15,6 +15,7 @@ from dualogic import numerics
 from dualogic.compile.implication import IMPOSSIBLE
 from dualogic.compile.instructions import Context, Instruction, Operand, Registers, fetch
 from dualogic.compile.number import NEVER, RelationProgram, holds
+from dualogic.constants import Constants
 from dualogic.formula.relation import ClassRelation
 
 HARDER = 8.0
@@ -64,6 +65,43 @@ class Fact(Instruction):
     def run(self, registers: Registers, context: Context) -> Tensor:
         holds = registers[self.operand]
         return torch.where(holds, 0.0, IMPOSSIBLE).to(context.bound.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class Depth(Instruction):
+    """The value of a comparison as an antecedent that may give way, see :mod:`dualogic.compile.threshold`.
+
+    Args:
+        operand: whether it holds.
+        kind: see :class:`Compare`; what is equal is so by no distance, and stays a fact.
+        difference: likewise.
+        sign: likewise.
+        symbols: the names of the symbols in each lane, or in all of them; none for evidence.
+        shape: of one number for each lane, to be broadcast against the difference.
+        flags: for each lane whether its numbers can give way, on each device.
+    """
+
+    operand: int
+    kind: str
+    difference: int
+    sign: float | tuple[int]
+    symbols: tuple[tuple[str, ...], ...]
+    shape: tuple[int, ...]
+    flags: Constants[Tensor] = dataclasses.field(default_factory=Constants, compare=False, repr=False)
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        holds, difference, bound = registers[self.operand], registers[self.difference], context.bound
+        fact = torch.where(holds, -IMPOSSIBLE, IMPOSSIBLE).to(bound.dtype)
+        predicted = set(bound.predicted)
+        movable = tuple([not predicted.isdisjoint(names) for names in self.symbols])
+        if self.kind == "equal" or not any(movable):
+            return fact
+        signed = -difference.abs() if self.kind == "unequal" else difference * _lane(self.sign, context)
+        value = torch.where(holds, signed.clamp_max(0.0), IMPOSSIBLE)
+        if all(movable):
+            return value
+        flags = self.flags.get((movable, bound.device), lambda: torch.tensor(movable, device=bound.device).view(self.shape))
+        return torch.where(flags, value, fact)
 
 
 def _lane(value: Any, context: Context) -> Any:

@@ -40,6 +40,7 @@ class Bound:
     selected: Tensor | None = None
     ruled: Tensor | None = None  # the same for each rule, `(batch, rules)`; `None` if they do not differ
     dropped: int = 0  # how many samples were left out because none of them was selected
+    predicted: tuple[str, ...] = ()  # the symbols whose tensors have a gradient
 
     def emptied(self) -> Bound:
         """A batch of no samples, which the tensors still have a gradient from."""
@@ -130,7 +131,8 @@ class Binder:
             if validate and (selected is None or bool(masks[name].any())):
                 looked_at.append((name, symbol, tensor))
         _check_values(looked_at)
-        return Bound(given, batch[0], dtype, device[0], selected, ruled)
+        predicted = tuple([name for name, tensor in given.items() if tensor.requires_grad])
+        return Bound(given, batch[0], dtype, device[0], selected, ruled, predicted=predicted)
 
 
 def as_selection(where: Any, batch: int, device: torch.device, what: str = "where") -> Tensor:

@@ -19,6 +19,7 @@ from dualogic.compile.terms import TermBuilder, Value
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, PremiseBranch, QuantifierBranch
 from dualogic.formula.atom import STRICT, ClassIn, Comparison
 from dualogic.formula.connective import Complement, Formula, Junction, Premise, Quantifier, Resting
+from dualogic.formula.connective import Level as LevelNode
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.node import walk
 from dualogic.formula.relation import ClassRelation
@@ -40,6 +41,7 @@ class Builder(TermBuilder):
         self.leaves: list[Leaf] = []
         self._in_premise = False
         self._ceding = False
+        self._signed = False
 
     # ------------------------------------------------------------------ roots and connectives
 
@@ -75,7 +77,7 @@ class Builder(TermBuilder):
 
     def _junction(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
         first: Junction | Resting = nodes[0]
-        outside = self._ceding
+        outside, signed = self._ceding, self._signed
         groups: dict[tuple[int, bool], list[int]] = {}
         for position, operand in enumerate(_operands(first)):
             ceding = not position and _gives_way(first) if isinstance(first, Resting) else outside
@@ -85,6 +87,11 @@ class Builder(TermBuilder):
         for slot, position in enumerate(places):
             order[position] = slot
         axes = max_shape(first.shape)
+        compares, share = (False, False), 0.0 if isinstance(first, Junction) else first.share
+        if isinstance(first, Resting):
+            # What is evidence is a fact, and of what compares numbers there is nothing to find out.
+            compares = share != 1.0 and _compares(first.antecedent), _compares(first.consequent)
+            share = 0.0 if compares[0] and share is None else share
         shared = tuple(len(lanes) + len(axes) + dim for dim in sorted(tied) if -dim <= len(axes))
         level = self._level(
             operation=first.operation if isinstance(first, Junction) else ">>",
@@ -97,17 +104,19 @@ class Builder(TermBuilder):
             order=tuple(order),
             paths=tuple(paths),
             formulas=tuple(nodes),
-            share=first.share if isinstance(first, Resting) else 0.0,
+            share=share,
             logarithmic=self.mode == "log",
+            compares=compares,
         )
         branches, ranks = [], []
         for (_, self._ceding), group in groups.items():
             below = [strip_levels(_operands(node)[place]) for place in group for node in nodes]
             names = [f"{path}/{place}" for place in group for path in paths]
             rank = len(below[0].shape)
+            self._signed = compares[0] and group == [0] if isinstance(first, Resting) else signed
             branches.append(self.formula(below, (len(group), *lanes), names, frozenset(d for d in tied if -d <= rank)))
             ranks.append(rank)
-        self._ceding = outside
+        self._ceding, self._signed = outside, signed
         return JunctionBranch(
             level=level,
             groups=tuple(branches),
@@ -177,8 +186,8 @@ class Builder(TermBuilder):
             kind, value = "class", self._relation(nodes, lanes, share == 1.0)
         else:
             kind, value = "boolean", self._boolean(nodes, lanes, share == 1.0)
-        # A comparison in an antecedent holds or does not: it is read, and never taught.
-        read = 1.0 if kind == "comparison" and self._in_premise else share
+        # A comparison in an antecedent holds or does not. Beside beliefs it is read, and never taught.
+        read = 1.0 if kind == "comparison" and self._in_premise and not self._signed else share
         leaf = Leaf(self._expand(value, lanes, len(nodes[0].shape)), kind, lanes, tuple(marked), read)
         self.leaves.append(leaf)
         return leaf
@@ -203,9 +212,15 @@ class Builder(TermBuilder):
             difference = self._spread(difference, lanes)
         sign, margin, strict = per_lane
         strict = strict if isinstance(strict, tuple) else strict > 0
-        fact = self._in_premise  # it holds or does not: nothing is taught, so there is no need for a distance
+        fact = self._in_premise
         register = self._emit(ops.Compare(kind, difference.register, sign, margin, strict, self.mode == "truth" or fact, held))
-        return Value(self._emit(ops.Fact(register)) if fact else register, difference.lanes, difference.rank)
+        if fact and self._signed:
+            symbols = [() if held else tuple(node.symbols) for node in nodes[: None if difference.lanes else 1]]
+            shape = (1, *difference.lanes, *(1,) * difference.rank)
+            register = self._emit(ops.Depth(register, kind, difference.register, sign, tuple(symbols), shape))
+        elif fact:
+            register = self._emit(ops.Fact(register))
+        return Value(register, difference.lanes, difference.rank)
 
     def _boolean(self, nodes: list[Any], lanes: tuple[int, ...], held: bool) -> Value:
         atoms: list[Any] = [node.operand if isinstance(node, Complement) else node for node in nodes]
@@ -269,6 +284,15 @@ class Builder(TermBuilder):
         logarithms = tuple(self.mode == "log" and leaf.symbol.input == "logits" for leaf in first.leaves)
         instruction = ops.RelationValue(self.mode, operands, program_of(first, negated), logarithms, held)
         return Value(self._emit(instruction), shared, rank)
+
+
+def _compares(node: Formula) -> bool:
+    """Whether a formula, in normal form, is made of comparisons alone."""
+    if isinstance(node, Junction):
+        return all(map(_compares, node.operands))
+    if isinstance(node, (Premise, LevelNode, Quantifier, Evidence)):
+        return _compares(node.operand)
+    return isinstance(node, Comparison)
 
 
 def _gives_way(node: Resting) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dualogic.compile.implication import deny, optimum, possible_sides
 from dualogic.compile.instructions import Guided, Registers
+from dualogic.compile.threshold import best_threshold, deny_threshold
 from dualogic.compile.tree import Level
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
     """The optimal duals' combination: all weight on the worst operand of an ``and``, on the best of an ``or``."""
     if level.operation == ">>":
+        if level.compares[0]:
+            best = best_threshold(values if mask is None else possible_sides(values, mask))
+            return best if mask is None else torch.where(mask[:, 1], best, deny_threshold(values[:, 0]))
         if mask is None:
             return optimum(values, level.logarithmic)
         sides = possible_sides(values, mask)

@@ -110,6 +110,8 @@ def _check(
         tensors, beliefs, views = split(plan.symbols, tensors, believe)
         believed = plan.bind(beliefs, validate, where)
     bound = plan.bind(tensors, validate, tile_where(where, views))
+    if believed is not None:
+        believed = dataclasses.replace(believed, predicted=bound.predicted)
     samples = bound if believed is None else believed
     if parts.table.device != bound.device:
         raise StateError(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dualogic.compile.implication import Beliefs, deny, divide, divide_believed, join_odds, possible_sides, rest
+from dualogic.compile.threshold import deny_threshold, divide_threshold, find_odds
 from dualogic.compile.tree import Level
 from dualogic.duals.rules import UpdateRule
 from dualogic.numerics import is_transformed
@@ -98,6 +99,8 @@ def lean(
         sloped: without a gradient, but with the slopes that make one.
     """
     sides = values if mask is None else possible_sides(values, mask)
+    if level.compares[0]:
+        return _lean_numbers(sides, mask, columns, share, rule, extent, remember, believed)
     if believed is not None:
         antecedent, consequent = sides.unbind(1)
         known = believed.values[:, 0], believed.values[:, 1]
@@ -108,7 +111,8 @@ def lean(
     both = sides.detach()
     beliefs = Beliefs.of(both, level.logarithmic)
     both_odds = beliefs.odds(both)
-    odds = join_odds(both_odds[:, 0], both_odds[:, 1], share)
+    # A number has no belief of its own: how far it is off says nothing about who is wrong.
+    odds = join_odds(both_odds[:, 0], both_odds[:, 1], 1.0 if level.compares[1] else share)
     weight = rule.lean(odds, None if columns is None else columns[:, 1])
     slopes = None
     if mask is None and (sloped or not (torch.is_grad_enabled() or is_transformed())):
@@ -119,6 +123,39 @@ def lean(
         if mask is not None:
             cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
     return cost, Leaning(both, beliefs, both_odds, odds, weight, columns, extent, slopes) if remember else None
+
+
+def _lean_numbers(
+    values: Tensor,
+    mask: Tensor | None,
+    columns: Tensor | None,
+    share: Tensor | float,
+    rule: UpdateRule,
+    extent: tuple[int, ...],
+    remember: bool,
+    believed: Leaning | None,
+) -> tuple[Tensor, Leaning | None]:
+    """:func:`lean` where antecedents compare numbers, see :mod:`dualogic.compile.threshold`."""
+    antecedent, consequent = values.unbind(1)
+    seen = believed
+    if seen is None:
+        both = values.detach()
+        odds = find_odds(both)
+        weight = rule.lean(odds, None if columns is None else columns[:, 1])
+        seen = Depths(both, Beliefs(both, None, None), both, odds, weight, columns, extent, None)
+    cost = divide_threshold(antecedent, consequent, seen.weight, share, seen.values[:, 0])
+    if mask is not None:
+        cost = torch.where(mask[:, 1], cost, deny_threshold(antecedent))
+    return cost, seen if remember and believed is None else None
+
+
+class Depths(Leaning):
+    """What happened where antecedents compare numbers: they are no beliefs, and ``both_odds`` means nothing."""
+
+    @property
+    def costs(self) -> Tensor:
+        denied = (-self.values[:, 0]).clamp_min(0.0)
+        return torch.stack([denied, self.values[:, 1]], 1).clamp_max(DEAREST)
 
 
 def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor | None, exists: Tensor | None, share: float) -> Tensor:
