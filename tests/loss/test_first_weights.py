@@ -49,7 +49,7 @@ def test_a_known_consequent_has_half_a_say():
 
 def test_facts_read_as_certain():
     logic = dl.LogicLoss((x > 60) >> b, 2, dtype=torch.float64)
-    visit(logic, [0, 1], x=[60.5, 20.0], b=[0.1, 0.1])
+    logic(torch.arange(2), x=torch.tensor([60.5, 20.0]), b=torch.tensor([0.1, 0.1], requires_grad=True))
     weights = logic.weights(torch.arange(2))["rule"]
     torch.testing.assert_close(weights, torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64), rtol=0, atol=1e-9)
 

@@ -97,7 +97,8 @@ class Depth(Instruction):
         if self.kind == "equal" or not any(movable):
             return fact
         signed = -difference.abs() if self.kind == "unequal" else difference * _lane(self.sign, context)
-        value = torch.where(holds, signed.clamp_max(0.0), IMPOSSIBLE)
+        # On the threshold itself it holds too, as little as a number can say.
+        value = torch.where(holds, signed - torch.finfo(bound.dtype).tiny, IMPOSSIBLE)
         if all(movable):
             return value
         flags = self.flags.get((movable, bound.device), lambda: torch.tensor(movable, device=bound.device).view(self.shape))

@@ -11,7 +11,7 @@ import torch
 
 from dualogic.compile import atoms as ops
 from dualogic.compile.convolution import program_of
-from dualogic.compile.extreme import take_extreme
+from dualogic.compile.extreme import take_depth, take_extreme
 from dualogic.compile.instructions import Instruction, Operand
 from dualogic.compile.number import check_independent
 from dualogic.compile.signature import COMPARISON_KIND, strip_levels
@@ -73,7 +73,7 @@ class Builder(TermBuilder):
             operand = self.formula([strip_levels(node.operand) for node in nodes], lanes, paths, tied)
         finally:
             self._in_premise = outside
-        return PremiseBranch(operand, take_extreme, operand.can_be_empty)
+        return PremiseBranch(operand, take_depth if self._signed else take_extreme, operand.can_be_empty)
 
     def _junction(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
         first: Junction | Resting = nodes[0]

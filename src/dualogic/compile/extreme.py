@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from dualogic.compile.implication import deny, optimum, possible_sides
+from dualogic.compile.implication import IMPOSSIBLE, deny, optimum, possible_sides
 from dualogic.compile.instructions import Guided, Registers
 from dualogic.compile.threshold import best_threshold, deny_threshold
 from dualogic.compile.tree import Level
@@ -20,14 +20,23 @@ def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tupl
     """The optimal duals' combination: all weight on the worst operand of an ``and``, on the best of an ``or``."""
     if level.operation == ">>":
         if level.compares[0]:
-            best = best_threshold(values if mask is None else possible_sides(values, mask))
-            return best if mask is None else torch.where(mask[:, 1], best, deny_threshold(values[:, 0]))
+            sides = values if mask is None else possible_sides(values, mask)
+            best = best_threshold(sides)
+            return best if mask is None else torch.where(mask[:, 1], best, deny_threshold(sides[:, 0]))
         if mask is None:
             return optimum(values, level.logarithmic)
         sides = possible_sides(values, mask)
         return torch.where(mask[:, 1], optimum(sides, level.logarithmic), deny(sides[:, 0], 0.0, level.logarithmic))
     # An empty "and" holds, at no cost; an empty "or" cannot hold.
-    neutral = 0.0 if level.operation == "&" else torch.inf
+    return _join(level, values, mask, 0.0 if level.operation == "&" else torch.inf)
+
+
+def take_depth(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
+    """The same of values that :mod:`dualogic.compile.threshold` describes: an empty ``and`` is a fact that holds."""
+    return _join(level, values, mask, -IMPOSSIBLE if level.operation == "&" else IMPOSSIBLE)
+
+
+def _join(level: Level, values: Tensor, mask: Tensor | None, neutral: float) -> Tensor:
     if values.shape[1] == 0:
         return values.sum(1) + neutral  # a sum of nothing, which still has a gradient
     if mask is not None:
