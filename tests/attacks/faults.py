@@ -54,9 +54,16 @@ MUTANTS = (
     Mutant(
         "an empty or costs nothing",
         "src/dualogic/compile/extreme.py",
-        'neutral = 0.0 if level.operation == "&" else torch.inf',
-        "neutral = 0.0",
+        '_join(level, values, mask, 0.0 if level.operation == "&" else torch.inf)',
+        "_join(level, values, mask, 0.0)",
         FORMULAS,
+    ),
+    Mutant(
+        "a number that is given gives way",
+        "src/dualogic/compile/threshold.py",
+        "weight = torch.where(given, 1.0, weight)",
+        "weight = weight * 0.5",
+        "tests/compile/test_threshold.py",
     ),
     Mutant(
         "a mask is ignored by or",
