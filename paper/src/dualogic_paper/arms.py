@@ -23,34 +23,21 @@ PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What one method needs otherwise than the task's defaults.
+    """What one method needs otherwise than the task's defaults."""
 
-    Attributes:
-        weight: a factor of the rule's loss.
-        learning_rate: instead of the task's.
-        options: of the method.
-    """
-
-    weight: float = 1.0
-    learning_rate: float | None = None
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    weight: float = 1.0  # a factor of the rule's loss
+    learning_rate: float | None = None  # instead of the task's
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the method
 
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One row of a table.
+    """One row of a table."""
 
-    Attributes:
-        name: in tables and on the command line.
-        method: teaches the rule; ``None`` if no rule is taught.
-        supervised: all training samples are labelled.
-        control: what is taught in the place of a rule, see :mod:`dualogic_paper.controls`; empty for nothing.
-    """
-
-    name: str
-    method: Method | None
-    supervised: bool = False
-    control: str = ""
+    name: str  # in tables and on the command line
+    method: Method | None  # teaches the rule; ``None`` if no rule is taught
+    supervised: bool = False  # all training samples are labelled
+    control: str = ""  # what is taught in the place of a rule, see :mod:`dualogic_paper.controls`; empty for nothing
 
 
 def names(*, controls: bool = False) -> tuple[str, ...]:

@@ -16,19 +16,12 @@ LEVEL = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """A mean difference over seeds, and half the width of its 95 % interval; infinite for a single seed.
+    """A mean difference over seeds, and half the width of its 95 % interval; infinite for a single seed."""
 
-    Attributes:
-        mean: by how much the first row's figures are higher.
-        margin: of the interval.
-        seeds: how many pairs there are; of Welch's comparison, how many runs the smaller row has.
-        p: two-sided, of no difference; 1 for a single seed.
-    """
-
-    mean: float
-    margin: float
-    seeds: int
-    p: float = 1.0
+    mean: float  # by how much the first row's figures are higher
+    margin: float  # of the interval
+    seeds: int  # how many pairs there are; of Welch's comparison, how many runs the smaller row has
+    p: float = 1.0  # two-sided, of no difference; 1 for a single seed
 
     @property
     def is_sure(self) -> bool:

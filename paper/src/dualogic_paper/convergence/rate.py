@@ -19,19 +19,14 @@ LOOKS = 64
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """How a run is made.
+    """How a run is made."""
 
-    Attributes:
-        delta: the rule for the scale.
-        costs: from which it is computed: all samples' (``"all"``, as the theorem assumes) or a batch's (as in training).
-        steps: ``"constant"``, ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``.
-        scale: the unit of the costs.
-    """
-
-    delta: str
+    delta: str  # the rule for the scale
+    # from which it is computed: all samples' (``"all"``, as the theorem assumes) or a batch's (as in training)
     costs: str = "all"
+    # ``"constant"``, ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``
     steps: str = "constant"
-    scale: float = 1.0
+    scale: float = 1.0  # the unit of the costs
 
 
 VARIANTS = (

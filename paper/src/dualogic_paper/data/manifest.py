@@ -24,27 +24,17 @@ MOST_BYTES = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """What is known about a cache.
+    """What is known about a cache."""
 
-    Attributes:
-        sha256: of the ``.npz`` file.
-        size: of the ``.npz`` file, in bytes.
-        content: digest of the arrays, see :func:`dualogic_paper.data.content.digest_content`.
-        reference: whether the content is the one that the project's results were measured on.
-        sample: whether this is a small stand-in and not the real set.
-        sources: the official files it was made from, with their checksums; empty for a cache that was found.
-        converter: version of the code that made it.
-        modified: the file's time of change, in nanoseconds, when ``sha256`` was last compared with it.
-    """
-
-    sha256: str
-    size: int
-    content: str
-    reference: bool
-    sample: bool = False
+    sha256: str  # of the ``.npz`` file
+    size: int  # of the ``.npz`` file, in bytes
+    content: str  # digest of the arrays, see :func:`dualogic_paper.data.content.digest_content`
+    reference: bool  # whether the content is the one that the project's results were measured on
+    sample: bool = False  # whether this is a small stand-in and not the real set
+    # the official files it was made from, with their checksums; empty for a cache that was found
     sources: dict[str, str] = dataclasses.field(default_factory=dict)
-    converter: int = CONVERTER
-    modified: int = 0
+    converter: int = CONVERTER  # version of the code that made it
+    modified: int = 0  # the file's time of change, in nanoseconds, when ``sha256`` was last compared with it
 
     @staticmethod
     def path(cache: Path) -> Path:

@@ -18,17 +18,12 @@ ALPHABET = "123456789+-*/"
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One array of a cache.
+    """One array of a cache."""
 
-    Attributes:
-        shape: its exact shape in the real set.
-        dtype: its element type, as numpy writes it.
-        rows: what its first axis counts; entries with the same word have as many rows, and a sample may have fewer.
-            Empty for an array whose shape is fixed in samples too.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str = "uint8"
+    shape: tuple[int, ...]  # its exact shape in the real set
+    dtype: str = "uint8"  # its element type, as numpy writes it
+    # what its first axis counts; entries with the same word have as many rows, and a sample may have fewer. Empty for an array
+    # whose shape is fixed in samples too.
     rows: str = ""
 
 

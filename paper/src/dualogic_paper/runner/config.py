@@ -19,14 +19,6 @@ Precision = Literal["32-true", "bf16-mixed", "64-true"]
 class Config:
     """One run.
 
-    Attributes:
-        task: the experiment with its hyper-parameters.
-        method: the name of an arm; see :mod:`dualogic_paper.arms`.
-        options: of the method; those that the task knows to be good for it come first.
-        weight: a factor of the rule's loss; the task's for this method by default.
-        seed: of the division of the data, the weights and the order of batches.
-        precision: of the network; costs and duals are float32 at least.
-
     Example:
         >>> from dualogic_paper.tasks import Digits
         >>> config = Config(Digits(epochs=1), method="semantic")
@@ -36,12 +28,13 @@ class Config:
         True
     """
 
-    task: Task
-    method: str = "dual"
+    task: Task  # the experiment with its hyper-parameters
+    method: str = "dual"  # the name of an arm; see :mod:`dualogic_paper.arms`
+    # of the method; those that the task knows to be good for it come first
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    weight: float | None = None
-    seed: int = 0
-    precision: Precision = "32-true"
+    weight: float | None = None  # a factor of the rule's loss; the task's for this method by default
+    seed: int = 0  # of the division of the data, the weights and the order of batches
+    precision: Precision = "32-true"  # of the network; costs and duals are float32 at least
 
     def __post_init__(self) -> None:
         self.task.check()
@@ -114,25 +107,15 @@ class Config:
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Where and how a run is computed; nothing here changes what is computed, up to rounding.
+    """Where and how a run is computed; nothing here changes what is computed, up to rounding."""
 
-    Attributes:
-        accelerator: ``"auto"`` takes a GPU if there is one.
-        devices: how many processes share every batch.
-        capture: record a step once as a CUDA graph and replay it; by default on one GPU.
-        tune: let cuDNN time its algorithms before it chooses one; pays for long runs of large networks.
-        checkpoint_seconds: the least time between two checkpoints; the last epoch always has one.
-        data: the folder of the data sets; the usual place by default.
-        events: write TensorBoard events into the run folder.
-    """
-
-    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    devices: int = 1
-    capture: bool | None = None
-    tune: bool = False
-    checkpoint_seconds: float = 10.0
-    data: Path | None = None
-    events: bool = False
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # ``"auto"`` takes a GPU if there is one
+    devices: int = 1  # how many processes share every batch
+    capture: bool | None = None  # record a step once as a CUDA graph and replay it; by default on one GPU
+    tune: bool = False  # let cuDNN time its algorithms before it chooses one; pays for long runs of large networks
+    checkpoint_seconds: float = 10.0  # the least time between two checkpoints; the last epoch always has one
+    data: Path | None = None  # the folder of the data sets; the usual place by default
+    events: bool = False  # write TensorBoard events into the run folder
 
     def __post_init__(self) -> None:
         AT_LEAST_ONE.check("devices", self.devices)

@@ -19,15 +19,10 @@ GAP = "gap"
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """One way to meet the rule, on one group of samples.
+    """One way to meet the rule, on one group of samples."""
 
-    Attributes:
-        name: of the operand.
-        group: of samples; empty for all.
-    """
-
-    name: str
-    group: str = ""
+    name: str  # of the operand
+    group: str = ""  # of samples; empty for all
 
     def key(self, kind: str) -> str:
         """The key in ``Result.pool``.
@@ -82,13 +77,7 @@ def make_branch_table(results: Results) -> Table | None:
         "training; mean ± standard deviation over seeds. Read as probabilities, the two would agree; the largest gap between "
         "them is the last column. Weights sum to 1, while several branches may hold on one sample.",
     )
-    return Table(
-        f"{results.name}-branches",
-        f"{results.title}: duals read as probabilities",
-        tuple(columns),
-        tuple(rows),
-        notes,
-    )
+    return Table(f"{results.name}-branches", f"{results.title}: duals read as probabilities", tuple(columns), tuple(rows), notes)
 
 
 def _read(run: Run, key: str, branches: Sequence[Branch]) -> float | None:

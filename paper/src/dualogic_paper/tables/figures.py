@@ -33,19 +33,12 @@ FIGURE_1 = ("none", "dl2", "uniform", "dual-paper", "dual")
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """Mean and deviation over seeds of one measure.
+    """Mean and deviation over seeds of one measure."""
 
-    Attributes:
-        epochs: at which some run has the measure.
-        means: over the runs that have it there.
-        deviations: 0 where one run alone has it.
-        ends: epoch and value at which diverged runs stopped.
-    """
-
-    epochs: tuple[float, ...]
-    means: tuple[float, ...]
-    deviations: tuple[float, ...]
-    ends: tuple[tuple[float, float], ...] = ()
+    epochs: tuple[float, ...]  # at which some run has the measure
+    means: tuple[float, ...]  # over the runs that have it there
+    deviations: tuple[float, ...]  # 0 where one run alone has it
+    ends: tuple[tuple[float, float], ...] = ()  # epoch and value at which diverged runs stopped
 
 
 def make_curve(runs: Sequence[Run], key: str) -> Curve | None:

@@ -17,17 +17,11 @@ from dualogic_paper.tasks import TASKS, Task
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run that has ended, as a table needs it.
+    """One run that has ended, as a table needs it."""
 
-    Attributes:
-        label: the method and what was set otherwise than by default, such as ``dual[step=0.5]``.
-        values: see :class:`~dualogic_paper.runner.result.Result`.
-        path: where it was read.
-    """
-
-    label: str
-    values: dict[str, Any]
-    path: Path
+    label: str  # the method and what was set otherwise than by default, such as ``dual[step=0.5]``
+    values: dict[str, Any]  # see :class:`~dualogic_paper.runner.result.Result`
+    path: Path  # where it was read
 
     @property
     def task(self) -> str:
@@ -75,21 +69,15 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """All runs of a task.
+    """All runs of a task."""
 
-    Attributes:
-        task: its name.
-        runs: that have ended, sorted by label and seed.
-        unfinished: label and seed of runs that were started but have no result; known from run folders only.
-        times: how long a step takes, from a benchmark with the device to itself; see :mod:`dualogic_paper.tables.times`.
-        part: the value of the task's ``parts_by`` that these runs share; empty if they are all of the task's.
-    """
-
-    task: str
-    runs: tuple[Run, ...]
+    task: str  # its name
+    runs: tuple[Run, ...]  # that have ended, sorted by label and seed
+    # label and seed of runs that were started but have no result; known from run folders only
     unfinished: tuple[tuple[str, int], ...] = ()
+    # how long a step takes, from a benchmark with the device to itself; see :mod:`dualogic_paper.tables.times`
     times: Times | None = None
-    part: str = ""
+    part: str = ""  # the value of the task's ``parts_by`` that these runs share; empty if they are all of the task's
 
     @property
     def name(self) -> str:

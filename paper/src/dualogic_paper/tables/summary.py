@@ -28,27 +28,16 @@ from dualogic_paper.tasks import TASKS, Column
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What one method reached in one column.
+    """What one method reached in one column."""
 
-    Attributes:
-        values: one for each run that did not diverge and has a finite figure.
-        runs: how many were made.
-        diverged: how many of them stopped early; their figures are left out of the mean.
-        decimals: how many are shown.
-        published: the paper's figure.
-        seeds: of the values.
-        best: the best mean, by more than chance; see :func:`~dualogic_paper.tables.marks.mark_rows`.
-        mark: better or worse than ``dual``, or level with it; empty if that is not known.
-    """
-
-    values: tuple[float, ...]
-    runs: int
-    diverged: int = 0
-    decimals: int = 1
-    published: Published | None = None
-    seeds: tuple[int, ...] = ()
-    best: bool = False
-    mark: str = ""
+    values: tuple[float, ...]  # one for each run that did not diverge and has a finite figure
+    runs: int  # how many were made
+    diverged: int = 0  # how many of them stopped early; their figures are left out of the mean
+    decimals: int = 1  # how many are shown
+    published: Published | None = None  # the paper's figure
+    seeds: tuple[int, ...] = ()  # of the values
+    best: bool = False  # the best mean, by more than chance; see :func:`~dualogic_paper.tables.marks.mark_rows`
+    mark: str = ""  # better or worse than ``dual``, or level with it; empty if that is not known
 
     @property
     def by_seed(self) -> dict[int, float]:
@@ -73,44 +62,26 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One method with its options.
+    """One method with its options."""
 
-    Attributes:
-        name: shown in the table.
-        label: of the runs; see :func:`~dualogic_paper.tables.runs.make_label`.
-        method: the arm.
-        seeds: how many runs there are, and what became of those that failed.
-        cells: one for each column.
-        teaches: the method's loss has a gradient on the rule; see :mod:`dualogic_paper.tables.gradient`.
-    """
-
-    name: str
-    label: str
-    method: str
-    seeds: str
-    cells: tuple[Cell, ...]
-    teaches: bool = True
+    name: str  # shown in the table
+    label: str  # of the runs; see :func:`~dualogic_paper.tables.runs.make_label`
+    method: str  # the arm
+    seeds: str  # how many runs there are, and what became of those that failed
+    cells: tuple[Cell, ...]  # one for each column
+    teaches: bool = True  # the method's loss has a gradient on the rule; see :mod:`dualogic_paper.tables.gradient`
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows of cells with a heading, ready to be printed in any form.
+    """Rows of cells with a heading, ready to be printed in any form."""
 
-    Attributes:
-        name: unique among all tables.
-        title: above it.
-        columns: of numbers.
-        rows: from top to bottom.
-        notes: sentences below it.
-        counted: what the last column counts.
-    """
-
-    name: str
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-    counted: str = "seeds"
+    name: str  # unique among all tables
+    title: str  # above it
+    columns: tuple[Column, ...]  # of numbers
+    rows: tuple[Row, ...]  # from top to bottom
+    notes: tuple[str, ...]  # sentences below it
+    counted: str = "seeds"  # what the last column counts
 
 
 def make_table(results: Results) -> Table:

@@ -20,50 +20,32 @@ EAGER_ROWS = {NO_RULE: "none", "dual": "published, recorded"}
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """A step of one method on one network.
+    """A step of one method on one network."""
 
-    Attributes:
-        ms: median milliseconds.
-        count: of timed steps.
-        ratio: of its blocks of steps to those without a rule that ran beside them, the median; if none was taken, that of the
-            two medians will do.
-    """
-
-    ms: float
-    count: int
+    ms: float  # median milliseconds
+    count: int  # of timed steps
+    # of its blocks of steps to those without a rule that ran beside them, the median; if none was taken, that of the two medians
+    # will do
     ratio: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """All steps that were measured in one way.
+    """All steps that were measured in one way."""
 
-    Attributes:
-        name: the way, such as ``"captured"``.
-        device: where.
-        commit: of dualogic.
-        steps: of an epoch.
-        timings: by part of the task (its network), and by method.
-        bounds: by part: in words, what bounds a step.
-    """
-
-    name: str
-    device: str
-    commit: str
-    steps: int
-    timings: Mapping[str, Mapping[str, Timing]]
-    bounds: Mapping[str, str]
+    name: str  # the way, such as ``"captured"``
+    device: str  # where
+    commit: str  # of dualogic
+    steps: int  # of an epoch
+    timings: Mapping[str, Mapping[str, Timing]]  # by part of the task (its network), and by method
+    bounds: Mapping[str, str]  # by part: in words, what bounds a step
 
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """All that was measured.
+    """All that was measured."""
 
-    Attributes:
-        variants: the first is how the runner works by default.
-    """
-
-    variants: tuple[Variant, ...]
+    variants: tuple[Variant, ...]  # the first is how the runner works by default
 
 
 def read_times(folder: Path, task: str) -> Times | None:

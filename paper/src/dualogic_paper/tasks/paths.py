@@ -260,7 +260,4 @@ def unswap_nodes(answers: Tensor, swaps: Tensor) -> Tensor:
 
 
 def _errors(predicted: Tensor, distances: Tensor) -> dict[str, float]:
-    return {
-        "mse": functional.mse_loss(predicted, distances).item(),
-        "mae": functional.l1_loss(predicted, distances).item(),
-    }
+    return {"mse": functional.mse_loss(predicted, distances).item(), "mae": functional.l1_loss(predicted, distances).item()}
