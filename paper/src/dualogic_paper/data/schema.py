@@ -72,16 +72,9 @@ def check_name(name: str) -> None:
 
 
 def check_schema(name: str, arrays: Mapping[str, NDArray[np.generic]], *, sample: bool, where: str) -> None:
-    """Compare arrays with the documented form of a data set.
+    """Compare arrays with the documented form of a data set, and refuse them naming every difference.
 
-    Args:
-        name: the data set.
-        arrays: the cache's arrays, without the mark of a sample.
-        sample: whether any number of rows will do, as long as arrays that belong together have equally many.
-        where: the file, for the message.
-
-    Raises:
-        DataError: naming every difference.
+    In a sample any number of rows will do, as long as arrays that belong together have equally many.
 
     Example:
         >>> import numpy as np
