@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dualogic.errors import OptionError
-from dualogic_paper.arms import Arm, Setting, make_arm
+from dualogic_paper.arms import CONTROLS, NO_RULE, SUPERVISED, Arm, Setting, make_arm
 from dualogic_paper.tasks import TASKS, Task
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Limit
 
@@ -52,7 +52,11 @@ class Config:
     @property
     def arm(self) -> Arm:
         """The method with its options."""
-        return make_arm(self.method, {**self.setting.options, **self.options})
+        return make_arm(self.method, self._all_options)
+
+    @property
+    def _all_options(self) -> dict[str, Any]:
+        return {**self.setting.options, **self.options}
 
     @property
     def rule_weight(self) -> float:
@@ -74,8 +78,21 @@ class Config:
             >>> Config(Paths(), "dl2").settings
             {'weight': 0.1, 'learning_rate': 0.0001, 'options': {}}
         """
-        options = {**self.setting.options, **self.options}
-        return {"weight": self.rule_weight, "learning_rate": self.learning_rate, "options": options}
+        return {"weight": self.rule_weight, "learning_rate": self.learning_rate, "options": self._all_options}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What ``config.json`` says to ``dualogic report``, which knows no task.
+
+        Example:
+            >>> from dualogic_paper.tasks import Digits
+            >>> Config(Digits(epochs=5), "none").about["label"]
+            'none[epochs=5]'
+        """
+        from dualogic_paper.tables.runs import make_label  # which knows configurations
+
+        taught = self.method not in (NO_RULE, SUPERVISED, *CONTROLS)
+        return {"title": self.task.title, "label": make_label(self.as_dict()), "taught": taught}
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -124,9 +141,6 @@ class Machine:
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration that was written before some of its task's hyper-parameters were there: these have their defaults.
-
-    Args:
-        config: from :meth:`Config.as_dict`, of this version or an earlier one.
 
     Example:
         >>> complete({"task": {"name": "cifar100", "epochs": 3}})["task"]["augment"]

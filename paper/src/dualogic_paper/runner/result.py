@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from dualogic_paper.runner.config import Config
+
 
 @dataclasses.dataclass(frozen=True)
 class Result:
@@ -38,6 +40,21 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON, with numbers to six digits."""
         return _round(dataclasses.asdict(self))  # type: ignore[no-any-return]
+
+
+def list_facts(config: Config, result: Result) -> list[list[str]]:
+    """Label and value of the settings and measures of a run that has ended, as ``dualogic report`` shows them."""
+    from dualogic_paper.tables.naming import describe_column
+
+    facts = [["method", result.method or config.method]]
+    if config.options:
+        facts.append(["options", ", ".join(f"{key}={value}" for key, value in config.options.items())])
+    facts += [["epochs", str(config.task.epochs)], ["chosen epoch", str(result.chosen_epoch)]]
+    facts.append(["training", f"{result.seconds:.0f} s"])
+    columns = config.task.columns
+    measured = [(column, result.test[column.key]) for column in columns if result.test.get(column.key) is not None]
+    facts += [[f"test {describe_column(column, columns)}", f"{value:.{column.decimals}f}"] for column, value in measured]
+    return [*facts, ["commit", result.commit]]
 
 
 def describe_machine(device: torch.device) -> dict[str, str]:
