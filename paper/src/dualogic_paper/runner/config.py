@@ -114,7 +114,7 @@ class Config:
 
     def differences(self, other: Mapping[str, Any]) -> list[str]:
         """Where another configuration, as a dictionary, differs; one line each."""
-        mine, theirs = _flatten(self.as_dict()), _flatten(complete(other))
+        mine, theirs = flatten(self.as_dict()), flatten(complete(other))
         return [
             f"{key}: {theirs.get(key, 'absent')!r} there, {mine.get(key, 'absent')!r} here"
             for key in sorted({*mine, *theirs})
@@ -160,11 +160,17 @@ def usual_values(kind: type) -> dict[str, Any]:
     return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by their names joined by dots.
+
+    Example:
+        >>> flatten({"task": {"name": "digits"}, "seed": 0})
+        {'task.name': 'digits', 'seed': 0}
+    """
     found: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            found.update(_flatten(value, f"{prefix}{key}."))
+            found.update(flatten(value, f"{prefix}{key}."))
         else:
             found[prefix + key] = value
     return found

@@ -83,11 +83,9 @@ def make_branch_table(results: Results) -> Table | None:
 def _read(run: Run, key: str, branches: Sequence[Branch]) -> float | None:
     pool: dict[str, float] = run.values["pool"]
     if key == GAP:
-        gaps = [
-            abs(pool.get(branch.key("weight"), math.nan) - pool.get(branch.key("holds"), math.nan) / 100) for branch in branches
-        ]
-        known = [gap for gap in gaps if math.isfinite(gap)]
-        return max(known) if known else None
+        pairs = [(pool.get(branch.key("weight"), math.nan), pool.get(branch.key("holds"), math.nan)) for branch in branches]
+        gaps = [abs(weight - holds / 100) for weight, holds in pairs]
+        return max((gap for gap in gaps if math.isfinite(gap)), default=None)
     value = pool.get(key)
     match = _KEY.fullmatch(key)
     assert match is not None

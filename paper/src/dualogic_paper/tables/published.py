@@ -148,12 +148,7 @@ SOURCES: tuple[Source, ...] = (
 
 
 def find_published(task: str, method: str, hyper: Mapping[str, Any] | None = None) -> dict[str, Published]:
-    """The paper's figures for one method, by the key of the column.
-
-    Args:
-        task: its name here.
-        method: its name here.
-        hyper: the task's hyper-parameters, where the paper has figures for several values of one.
+    """The paper's figures for one method, by the key of the column; ``hyper`` says for which of the task's hyper-parameters.
 
     Example:
         >>> find_published("digits", "dual")["q"].text

@@ -83,6 +83,11 @@ class Table:
     notes: tuple[str, ...]  # sentences below it
     counted: str = "seeds"  # what the last column counts
 
+    @property
+    def heads(self) -> list[str]:
+        """Of the columns of numbers and of the last one."""
+        return [*(describe_column(column, self.columns) for column in self.columns), self.counted]
+
 
 def make_table(results: Results) -> Table:
     """The main table of a task, or of a part: every method that was run or published, in the order of ``arms.names()``.
@@ -94,9 +99,7 @@ def make_table(results: Results) -> Table:
     columns = task.columns
     if can_match(results.runs):
         columns = (*columns, MATCHED, EQUALLY_CERTAIN)
-    timed = results.times is None and any(
-        EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs
-    )
+    timed = not results.times and any(EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs)
     if timed:
         columns = (*columns, Column(EPOCH_SECONDS, "s / epoch", "neither"))
     rows = [_make_row(name, group, columns, results) for name, group in group_runs(results)]
@@ -108,11 +111,7 @@ def make_table(results: Results) -> Table:
 
 
 def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
-    """How many runs a row has, and how many failed.
-
-    Returns:
-        Such as ``"5"``, ``"5, diverged 2 of 5"`` or ``"3, unfinished 2"``.
-    """
+    """How many runs a row has, and how many failed, such as ``"5, diverged 2 of 5"`` or ``"3, unfinished 2"``."""
     text = str(len(runs))
     diverged = sum(run.diverged for run in runs)
     if diverged:
@@ -196,8 +195,7 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
         notes.append(f"All runs: {', '.join(shared)}, otherwise than by default.")
     notes += _describe_settings(results)
     notes += compare_with_paper(rows, columns)
-    run_or_published = {row.method for row in rows}
-    left_out = [name for name in TASKS[results.task].arms if name not in run_or_published]
+    left_out = [name for name in TASKS[results.task].arms if name not in {row.method for row in rows}]
     if left_out:
         notes.append(f"Not run: {', '.join(left_out)}.")
     notes.append(_describe_origin(results.runs))

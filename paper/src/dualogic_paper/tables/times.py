@@ -41,25 +41,14 @@ class Variant:
     bounds: Mapping[str, str]  # by part: in words, what bounds a step
 
 
-@dataclasses.dataclass(frozen=True)
-class Times:
-    """All that was measured."""
+def read_times(folder: Path, task: str) -> tuple[Variant, ...]:
+    """The file ``benchmarks/TASK.json`` of a folder of results, if there is one, and eager steps from the files beside it.
 
-    variants: tuple[Variant, ...]  # the first is how the runner works by default
-
-
-def read_times(folder: Path, task: str) -> Times | None:
-    """The file ``benchmarks/TASK.json`` of a folder of results, and eager steps from the files beside it.
-
-    Returns:
-        ``None`` if there is no file.
-
-    Raises:
-        DataError: if it is not whole, or of another form.
+    The first is how the runner works by default. Refuses files that are not whole, or of another form.
     """
     file = folder / FOLDER / f"{task}.json"
     if not file.exists():
-        return None
+        return ()
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         variants = tuple(_read_variant(name, values) for name, values in content["variants"].items())
@@ -72,7 +61,7 @@ def read_times(folder: Path, task: str) -> Times | None:
             f"{file} or one beside it is not what dualogic_paper/speed writes ({type(error).__name__}: {error}); delete it and "
             "measure again"
         ) from error
-    return Times((*variants, *(variant for variant in eager if variant is not None)))
+    return (*variants, *(variant for variant in eager if variant is not None))
 
 
 def _read_eager(content: Mapping[str, Any], steps: int) -> Variant | None:
