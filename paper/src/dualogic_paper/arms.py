@@ -52,7 +52,8 @@ def names(*, controls: bool = False) -> tuple[str, ...]:
     """
     rivals = [name for name in methods.METHODS if name not in ("dual", "uniform", "hard")]
     first = (NO_RULE, SUPERVISED, *CONTROLS) if controls else (NO_RULE, SUPERVISED)
-    return (*first, *sorted(rivals, key=_published_first), "hard", "uniform", *PRESETS, "dual")
+    published = [name for name in ("semantic", "problog", "pd1", "pd2", "dl2") if name in rivals]
+    return (*first, *published, *sorted(set(rivals) - set(published)), "hard", "uniform", *PRESETS, "dual")
 
 
 def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
@@ -103,8 +104,3 @@ def parse_options(words: Sequence[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             found[name] = value
     return found
-
-
-def _published_first(name: str) -> tuple[int, str]:
-    published = ("semantic", "problog", "pd1", "pd2", "dl2")
-    return (published.index(name), name) if name in published else (len(published), name)

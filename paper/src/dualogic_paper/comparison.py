@@ -30,14 +30,7 @@ class Difference:
 
 
 def compare(figures: Mapping[int, float], others: Mapping[int, float]) -> Difference | None:
-    """By how much figures exceed others, seed by seed.
-
-    Args:
-        figures: by seed.
-        others: by seed; seeds that only one side has do not count.
-
-    Returns:
-        The mean difference with its interval, or ``None`` if there is no common seed.
+    """By how much figures exceed others, seed by seed; ``None`` if there is no common seed.
 
     Example:
         >>> difference = compare({0: 2.0, 1: 3.0, 2: 4.0}, {0: 1.0, 1: 1.0, 2: 1.0, 3: 9.0})
@@ -55,10 +48,7 @@ def compare(figures: Mapping[int, float], others: Mapping[int, float]) -> Differ
 
 
 def compare_rows(figures: Mapping[int, float], others: Mapping[int, float]) -> Difference | None:
-    """By how much figures exceed others: seed by seed if two seeds are common, by Welch's test otherwise.
-
-    Returns:
-        ``None`` if a side has fewer than two runs.
+    """By how much figures exceed others: seed by seed if two seeds are common, by Welch's test otherwise, if both have two runs.
 
     Example:
         >>> difference = compare_rows({0: 2.0, 1: 3.0, 2: 4.0}, {5: 1.0, 6: 2.0})

@@ -44,14 +44,7 @@ def measure_rates(horizons: Sequence[int], seeds: int, batch: int = 8, samples: 
 
     Theorem 3 bounds the expectation of the squared gradient of a Moreau envelope at an iterate drawn at random, with a step of
     ``gamma / sqrt(T + 1)``, by a multiple of ``1 / sqrt(T + 1)``: a slope of -1/2. For a smooth loss the envelope's gradient
-    and the loss's own are at most a constant factor apart, so the latter is measured.
-
-    Args:
-        horizons: numbers of iterations ``T``.
-        seeds: runs of each.
-        batch: samples in a stochastic gradient.
-        samples: of the problem.
-        parameters: of the problem.
+    and the loss's own are at most a constant factor apart, so the latter is measured. Horizons are numbers of iterations ``T``.
     """
     runner = Chains(VARIANTS, seeds, batch, samples, parameters)
     squares = torch.stack([runner.run(horizon) for horizon in horizons])

@@ -271,15 +271,5 @@ def percent(holds: Tensor) -> float:
 
 @torch.no_grad()
 def in_chunks(network: nn.Module, inputs: Tensor, prepare: Any = None) -> Tensor:
-    """The network's outputs for many samples, a chunk at a time, in float32.
-
-    Args:
-        network: called on each chunk.
-        inputs: ``(n, ...)``.
-        prepare: what is done to a chunk before; nothing by default.
-
-    Returns:
-        ``(n, ...)``.
-    """
-    parts = [network(chunk if prepare is None else prepare(chunk)).float() for chunk in inputs.split(CHUNK)]
-    return torch.cat(parts)
+    """The network's outputs ``(n, ...)`` for many samples ``(n, ...)``, prepared and computed a chunk at a time, in float32."""
+    return torch.cat([network(chunk if prepare is None else prepare(chunk)).float() for chunk in inputs.split(CHUNK)])
