@@ -41,10 +41,7 @@ class Arm:
 
 
 def names(*, controls: bool = False) -> tuple[str, ...]:
-    """All arms, in the order of tables.
-
-    Args:
-        controls: with what is taught in the place of rules that ask for certainty.
+    """All arms, in the order of tables; ``controls`` adds what is taught in the place of rules that ask for certainty.
 
     Example:
         >>> names()[:3]
@@ -57,11 +54,7 @@ def names(*, controls: bool = False) -> tuple[str, ...]:
 
 
 def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
-    """Find an arm by name.
-
-    Args:
-        name: see :func:`names`.
-        options: of the method.
+    """Find an arm by its name, see :func:`names`, and set options of its method.
 
     Example:
         >>> make_arm("dual", {"step": 0.5}).method.step
@@ -85,10 +78,7 @@ def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
 
 
 def parse_options(words: Sequence[str]) -> dict[str, Any]:
-    """Options of a method from the command line.
-
-    Args:
-        words: ``name=value`` each; a value is a Python literal, or else text.
+    """Options of a method from words ``name=value`` of the command line; a value is a Python literal, or else text.
 
     Example:
         >>> parse_options(["step=0.5", "delta=exact"])

@@ -9,17 +9,9 @@ from collections.abc import Callable, Sequence
 
 from dualogic_paper import arms
 from dualogic_paper.runner.config import Config
+from dualogic_paper.tables import matching
 from dualogic_paper.tables.gradient import NO_GRADIENT, NO_GRADIENT_NOTE, teaches
 from dualogic_paper.tables.marks import describe_marks, find_own, mark_rows
-from dualogic_paper.tables.matching import (
-    EQUALLY_CERTAIN,
-    EQUALLY_CERTAIN_NOTE,
-    MATCHED,
-    MATCHED_NOTE,
-    can_match,
-    equally_certain,
-    match_temperature,
-)
 from dualogic_paper.tables.naming import describe_column, group_runs, order_of, shared_changes, show_name, strip_label
 from dualogic_paper.tables.published import EPOCH_SECONDS, Published, find_published, methods_of
 from dualogic_paper.tables.runs import Results, Run
@@ -97,8 +89,8 @@ def make_table(results: Results) -> Table:
     """
     task = TASKS[results.task]
     columns = task.columns
-    if can_match(results.runs):
-        columns = (*columns, MATCHED, EQUALLY_CERTAIN)
+    if matching.can_match(results.runs):
+        columns = (*columns, matching.MATCHED, matching.EQUALLY_CERTAIN)
     timed = not results.times and any(EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs)
     if timed:
         columns = (*columns, Column(EPOCH_SECONDS, "s / epoch", "neither"))
@@ -141,11 +133,11 @@ def _make_row(label: str, runs: Sequence[Run], columns: Sequence[Column], result
     for column in columns:
         if column.key == EPOCH_SECONDS:
             cell = make_cell(runs, seconds_of_epoch, column.decimals)
-        elif column is MATCHED:
+        elif column is matching.MATCHED:
             own = [] if method == arms.NO_RULE else runs  # at its own entropy it has its own satisfaction
-            cell = make_cell(own, lambda run: match_temperature(run, results.runs), column.decimals)
-        elif column is EQUALLY_CERTAIN:
-            cell = make_cell(runs, equally_certain, column.decimals)
+            cell = make_cell(own, lambda run: matching.match_temperature(run, results.runs), column.decimals)
+        elif column is matching.EQUALLY_CERTAIN:
+            cell = make_cell(runs, matching.equally_certain, column.decimals)
         else:
             cell = make_cell(runs, lambda run, key=column.key: run.values["test"].get(key), column.decimals)  # type: ignore[misc]
         cells.append(dataclasses.replace(cell, published=published.get(column.key)))
@@ -186,8 +178,8 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
         notes.append(NO_GRADIENT_NOTE)
     if any(cell.lacking for row in rows for cell in row.cells if row.seeds != "not run"):
         notes.append("Where a number of runs is given behind a figure, only these have it.")
-    if MATCHED in columns:
-        notes += [MATCHED_NOTE, EQUALLY_CERTAIN_NOTE]
+    if matching.MATCHED in columns:
+        notes += [matching.MATCHED_NOTE, matching.EQUALLY_CERTAIN_NOTE]
     if timed:
         notes.append("Times of runs that shared a device are longer than those of runs alone.")
     shared = shared_changes(results)
