@@ -70,7 +70,7 @@ def _count_visits(results: Results, kind: str, down: str, across: str, word: str
     values = sorted({entry[across] for entry in entries})
     header = ("update rule", "connective", down, *(f"{word} {value:g}" for value in values))
     cells = [(rule, OPERATIONS[sign], f"{size:g}", *map(row.get, values)) for (rule, sign, size), row in rows.items()]
-    return _markdown(header, cells)  # type: ignore[arg-type]
+    return _markdown(header, cells)
 
 
 def cycle_table(results: Results) -> str:
