@@ -23,41 +23,25 @@ PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What one method needs otherwise than the task's defaults.
+    """What one method needs otherwise than the task's defaults."""
 
-    Attributes:
-        weight: a factor of the rule's loss.
-        learning_rate: instead of the task's.
-        options: of the method.
-    """
-
-    weight: float = 1.0
-    learning_rate: float | None = None
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    weight: float = 1.0  # a factor of the rule's loss
+    learning_rate: float | None = None  # instead of the task's
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the method
 
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One row of a table.
+    """One row of a table."""
 
-    Attributes:
-        name: in tables and on the command line.
-        method: teaches the rule; ``None`` if no rule is taught.
-        supervised: all training samples are labelled.
-        control: what is taught in the place of a rule, see :mod:`dualogic_paper.controls`; empty for nothing.
-    """
-
-    name: str
-    method: Method | None
-    supervised: bool = False
-    control: str = ""
+    name: str  # in tables and on the command line
+    method: Method | None  # teaches the rule; ``None`` if no rule is taught
+    supervised: bool = False  # all training samples are labelled
+    control: str = ""  # what is taught in the place of a rule, see :mod:`dualogic_paper.controls`; empty for nothing
 
 
 def names(*, controls: bool = False) -> tuple[str, ...]:
-    """All arms, in the order of tables.
-
-    Args:
-        controls: with what is taught in the place of rules that ask for certainty.
+    """All arms, in the order of tables; ``controls`` adds what is taught in the place of rules that ask for certainty.
 
     Example:
         >>> names()[:3]
@@ -65,15 +49,12 @@ def names(*, controls: bool = False) -> tuple[str, ...]:
     """
     rivals = [name for name in methods.METHODS if name not in ("dual", "uniform", "hard")]
     first = (NO_RULE, SUPERVISED, *CONTROLS) if controls else (NO_RULE, SUPERVISED)
-    return (*first, *sorted(rivals, key=_published_first), "hard", "uniform", *PRESETS, "dual")
+    published = [name for name in ("semantic", "problog", "pd1", "pd2", "dl2") if name in rivals]
+    return (*first, *published, *sorted(set(rivals) - set(published)), "hard", "uniform", *PRESETS, "dual")
 
 
 def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
-    """Find an arm by name.
-
-    Args:
-        name: see :func:`names`.
-        options: of the method.
+    """Find an arm by its name, see :func:`names`, and set options of its method.
 
     Example:
         >>> make_arm("dual", {"step": 0.5}).method.step
@@ -97,10 +78,7 @@ def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
 
 
 def parse_options(words: Sequence[str]) -> dict[str, Any]:
-    """Options of a method from the command line.
-
-    Args:
-        words: ``name=value`` each; a value is a Python literal, or else text.
+    """Options of a method from words ``name=value`` of the command line; a value is a Python literal, or else text.
 
     Example:
         >>> parse_options(["step=0.5", "delta=exact"])
@@ -116,8 +94,3 @@ def parse_options(words: Sequence[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             found[name] = value
     return found
-
-
-def _published_first(name: str) -> tuple[int, str]:
-    published = ("semantic", "problog", "pd1", "pd2", "dl2")
-    return (published.index(name), name) if name in published else (len(published), name)

@@ -16,19 +16,12 @@ LEVEL = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """A mean difference over seeds, and half the width of its 95 % interval; infinite for a single seed.
+    """A mean difference over seeds, and half the width of its 95 % interval; infinite for a single seed."""
 
-    Attributes:
-        mean: by how much the first row's figures are higher.
-        margin: of the interval.
-        seeds: how many pairs there are; of Welch's comparison, how many runs the smaller row has.
-        p: two-sided, of no difference; 1 for a single seed.
-    """
-
-    mean: float
-    margin: float
-    seeds: int
-    p: float = 1.0
+    mean: float  # by how much the first row's figures are higher
+    margin: float  # of the interval
+    seeds: int  # how many pairs there are; of Welch's comparison, how many runs the smaller row has
+    p: float = 1.0  # two-sided, of no difference; 1 for a single seed
 
     @property
     def is_sure(self) -> bool:
@@ -37,14 +30,7 @@ class Difference:
 
 
 def compare(figures: Mapping[int, float], others: Mapping[int, float]) -> Difference | None:
-    """By how much figures exceed others, seed by seed.
-
-    Args:
-        figures: by seed.
-        others: by seed; seeds that only one side has do not count.
-
-    Returns:
-        The mean difference with its interval, or ``None`` if there is no common seed.
+    """By how much figures exceed others, seed by seed; ``None`` if there is no common seed.
 
     Example:
         >>> difference = compare({0: 2.0, 1: 3.0, 2: 4.0}, {0: 1.0, 1: 1.0, 2: 1.0, 3: 9.0})
@@ -62,10 +48,7 @@ def compare(figures: Mapping[int, float], others: Mapping[int, float]) -> Differ
 
 
 def compare_rows(figures: Mapping[int, float], others: Mapping[int, float]) -> Difference | None:
-    """By how much figures exceed others: seed by seed if two seeds are common, by Welch's test otherwise.
-
-    Returns:
-        ``None`` if a side has fewer than two runs.
+    """By how much figures exceed others: seed by seed if two seeds are common, by Welch's test otherwise, if both have two runs.
 
     Example:
         >>> difference = compare_rows({0: 2.0, 1: 3.0, 2: 4.0}, {5: 1.0, 6: 2.0})

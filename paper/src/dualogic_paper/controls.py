@@ -21,11 +21,8 @@ Control = Callable[..., Tensor]
 def make_control(name: str, problem: Problem, weight: float) -> Control:
     """A loss of table rows and bound tensors, called as a :class:`~dualogic.LogicLoss` is.
 
-    Args:
-        name: ``"entropy"``, what the network believes is made certain, whatever it is; or ``"fixmatch"``, superclasses that
-            are believed firmly are taken for labels.
-        problem: says which symbol is bound to logits, and which classes make up a superclass.
-        weight: a factor.
+    By ``"entropy"`` what the network believes is made certain, whatever it is; by ``"fixmatch"`` superclasses that are believed
+    firmly are taken for labels. The problem says which symbol is bound to logits, and which classes make up a superclass.
     """
     symbol, groups = problem.beliefs, problem.groups
     if symbol is None or (name == FIXMATCH and groups is None):

@@ -121,33 +121,24 @@ def main() -> None:
     ]
     if arguments.smoke:
         batches = [
-            (folder, dataclasses.replace(config, task=_short(config.task))) for folder, config in batches if not config.seed
+            (folder, dataclasses.replace(config, task=dataclasses.replace(config.task, epochs=1, measure_every=1)))
+            for folder, config in batches
+            if not config.seed
         ]
     started, done = time.perf_counter(), 0
 
     def report(config: Config) -> None:
         nonlocal done
         done += 1
-        print(
-            f"{time.perf_counter() - started:6.0f} s {done}/{len(batches)} {config.task.name} {config.method} {config.seed}",
-            flush=True,
-        )
+        seconds = time.perf_counter() - started
+        print(f"{seconds:6.0f} s {done}/{len(batches)} {config.task.name} {config.method} {config.seed}", flush=True)
 
-    items = [(arguments.runs / folder, config) for folder, config in batches]
+    configs, folders = [config for _, config in batches], [arguments.runs / folder for folder, _ in batches]
+    machine = Machine(tune=arguments.tune, checkpoint_seconds=60.0)
     try:
-        run_all(
-            [config for _, config in items],
-            Machine(tune=arguments.tune, checkpoint_seconds=60.0),
-            [folder for folder, _ in items],
-            jobs=arguments.jobs,
-            on_end=report,
-        )
+        run_all(configs, machine, folders, jobs=arguments.jobs, on_end=report)
     except StateError as error:
         print(error)
-
-
-def _short(config: Config) -> Config:
-    return dataclasses.replace(config, task=dataclasses.replace(config.task, epochs=1, measure_every=1))
 
 
 if __name__ == "__main__":

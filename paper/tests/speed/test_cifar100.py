@@ -50,10 +50,10 @@ def test_times_and_profile_are_written_where_tables_read_them(measure, capsys):
         assert sum(shares.values()) == pytest.approx(1, abs=1e-4)
         assert {"convolution", "batch norm", "optimizer", "elementwise and memory", "dualogic rule"} <= set(shares)
         assert network["profile"]["convolution_flops"] > 0
-    times = read_times(folder, "cifar100")
-    assert times.variants[0].steps == 5
-    assert times.variants[0].timings["resnet50"]["dual"].count == 4
-    assert times.variants[0].bounds["vgg16"].startswith("bound by ")
+    (times,) = read_times(folder, "cifar100")
+    assert times.steps == 5
+    assert times.timings["resnet50"]["dual"].count == 4
+    assert times.bounds["vgg16"].startswith("bound by ")
 
 
 def test_a_profile_that_fails_leaves_the_times_and_its_error(measure, monkeypatch, capsys):
@@ -64,7 +64,7 @@ def test_a_profile_that_fails_leaves_the_times_and_its_error(measure, monkeypatc
     content, folder = measure("--networks", "vgg16", "--arms", "none", "dual")
     assert content["variants"]["eager"]["networks"]["vgg16"]["profile"] == {"error": "RuntimeError: no counters"}
     assert "profile failed: RuntimeError: no counters" in capsys.readouterr().out
-    (variant,) = read_times(folder, "cifar100").variants
+    (variant,) = read_times(folder, "cifar100")
     assert variant.bounds == {}
     assert set(variant.timings["vgg16"]) == {"none", "dual"}
 

@@ -163,14 +163,8 @@ def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs
 
     from dualogic_paper.runner import run_all
 
-    columns = (
-        TextColumn("{task.description:<28}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, transient=True) as progress:
+    name, note = TextColumn("{task.description:<28}"), TextColumn("{task.fields[note]}")
+    with Progress(name, BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(), note, transient=True) as progress:
         whole = progress.add_task(f"{len(configs)} runs", total=len(configs), note="")
         one = progress.add_task("", total=configs[0].task.epochs, note="", visible=jobs == 1)
 
@@ -193,15 +187,11 @@ def _summaries(configs: list[Config], runs: Path, gone: bool) -> Iterator[str]:
         with contextlib.suppress(DataError):  # named by who reads it first
             result = folder.result
             if result is not None:
-                yield _summary(config, result) + ("" if gone else f". {folder.path}")
-
-
-def _summary(config: Config, result: dict[str, Any]) -> str:
-    name = f"{config.task.name} {config.method} {config.seed}"
-    if result["failure"]:
-        return f"{name}: diverged: {result['failure']}"
-    measured = [(column, result["test"].get(column.key)) for column in config.task.columns]
-    return f"{name}: " + ", ".join(f"{column.key} {value:.{column.decimals}f}" for column, value in measured if value is not None)
+                measured = [(column, result["test"].get(column.key)) for column in config.task.columns]
+                shown = [f"{column.key} {value:.{column.decimals}f}" for column, value in measured if value is not None]
+                said = f"diverged: {result['failure']}" if result["failure"] else ", ".join(shown)
+                place = "" if gone else f". {folder.path}"
+                yield f"{config.task.name} {config.method} {config.seed}: {said}{place}"
 
 
 COMMAND = Run

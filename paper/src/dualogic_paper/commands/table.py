@@ -13,7 +13,7 @@ from dualogic.cli import require
 from dualogic.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from dualogic_paper.tables import Results, Table
+    from dualogic_paper.tables import Results
 
 ALL = "all"
 FIGURES = Path("figures")
@@ -76,14 +76,19 @@ class TableCommand:
         return found if self.task == ALL else [self.task]
 
     def _show(self, results: list[Results]) -> None:
-        from dualogic_paper.tables import make_tables, to_latex, to_markdown, to_text
+        from rich.console import Console
+
+        from dualogic_paper.tables import make_tables
+        from dualogic_paper.tables.formats import to_latex, to_markdown, to_rich, to_text
 
         if self.format == "figure":
             self._draw(results)
             return
         made = [table for found in results for table in make_tables(found)]
         if self.format == "text" and self.out is None:
-            _print(made)
+            console = Console()
+            for table in made:
+                console.print(to_rich(table)) if console.is_terminal else print(to_text(table))
         elif self.format == "markdown":
             self._deliver("\n".join(f"## {table.title}\n\n{to_markdown(table)}" for table in made))
         else:
@@ -107,20 +112,6 @@ class TableCommand:
         self.out.parent.mkdir(parents=True, exist_ok=True)
         self.out.write_text(text, encoding="utf-8")
         print(f"written: {self.out}")
-
-
-def _print(tables: list[Table]) -> None:
-    from rich.console import Console
-
-    from dualogic_paper.tables import to_text
-    from dualogic_paper.tables.formats import to_rich
-
-    console = Console()
-    for table in tables:
-        if console.is_terminal:
-            console.print(to_rich(table))
-        else:
-            print(to_text(table))
 
 
 COMMAND = TableCommand

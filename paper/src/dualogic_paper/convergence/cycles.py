@@ -26,13 +26,7 @@ def scan_steps(points: int, iterations: int, problems: int, samples: int = 16, p
 
     All gradients are those of the whole loss, on all samples. For each pair of steps, ``stable`` says whether the iteration,
     linearised at the minimum, contracts. The same steps ``a`` are also taken with ``delta`` at its exact minimum after each.
-
-    Args:
-        points: along each side of the grid.
-        iterations: of each run.
-        problems: drawn at random, one grid each.
-        samples: of a problem.
-        parameters: of a problem.
+    Problems are drawn at random, and each has a grid of as many points along each side.
     """
     weight_steps = torch.logspace(-2, 1, points, dtype=torch.float64)
     delta_steps = torch.logspace(-3, 1, points, dtype=torch.float64)
@@ -88,10 +82,7 @@ def _follow_exactly(problem: SmoothProblem, a: Tensor, iterations: int) -> Tenso
 
 
 def classify(tail: Tensor) -> tuple[str, int]:
-    """What the end of a run looks like, and its period (1 where it rests, 0 where there is none).
-
-    Args:
-        tail: iterates ``(iterates, numbers)``.
+    """What the end of a run ``(iterates, numbers)`` looks like, and its period (1 where it rests, 0 where there is none).
 
     Example:
         >>> import torch
@@ -122,15 +113,7 @@ def find_minimum(problem: SmoothProblem) -> tuple[Tensor, Tensor]:
 def contraction(problem: SmoothProblem, a: Tensor, b: Tensor, weights: Tensor, delta: Tensor) -> Tensor:
     """The largest modulus of an eigenvalue of the alternating iteration, linearised at a point; below 1 it contracts.
 
-    Args:
-        problem: whose loss.
-        a: steps on the weights ``(chains,)``.
-        b: steps on ``delta`` ``(chains,)``.
-        weights: of the point ``(parameters,)``.
-        delta: of the point ``()``.
-
-    Returns:
-        ``(chains,)``.
+    The steps ``a`` and ``b``, and what comes back, are ``(chains,)``; the point's weights ``(parameters,)``, its delta ``()``.
     """
 
     def loss(point: Tensor) -> Tensor:

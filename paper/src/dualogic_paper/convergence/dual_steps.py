@@ -21,17 +21,10 @@ CURVE = 10_000
 
 
 def visit(rule: UpdateRule, columns: Tensor, costs: Tensor, step: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-    """One visit of a sample, with ``delta = 1``.
+    """The new columns and weights after one visit of a sample, with ``delta = 1``.
 
-    Args:
-        rule: how weights move.
-        columns: what the table stores ``(settings, operands)``.
-        costs: of the operands ``(settings, operands)``.
-        step: size of the step ``(settings, 1)``.
-        sign: 1 for ``and``, which ascends, and -1 for ``or`` ``(settings, 1)``.
-
-    Returns:
-        The new columns and the new weights.
+    What the table stores, and costs, are ``(settings, operands)``; sizes of steps are ``(settings, 1)``, and so are signs: 1 for
+    ``and``, which ascends, and -1 for ``or``.
     """
     weights = rule.weights(columns, None)
     combined = (weights * costs).sum(1, keepdim=True)
@@ -41,12 +34,7 @@ def visit(rule: UpdateRule, columns: Tensor, costs: Tensor, step: Tensor, sign: 
 
 
 def measure_dual_steps(limit: int, steps: Sequence[float] = (0.05, 0.2, 1.0, 5.0)) -> dict[str, Any]:
-    """Count visits under each update rule.
-
-    Args:
-        limit: visits after which counting ends.
-        steps: sizes of the dual step.
-    """
+    """Count visits under each update rule, for some sizes of the dual step; counting ends at a limit."""
     return {
         "limit": limit,
         "close": CLOSE,
@@ -63,10 +51,8 @@ def _settle(name: str, limit: int, steps: Sequence[float]) -> list[dict[str, Any
     for operands in (2, 5):
         settings = list(itertools.product("&|", steps))
         costs = torch.linspace(0, 1, operands, dtype=torch.float64).expand(len(settings), -1)
-        sign, step = (
-            _columns([1.0 if operation == "&" else -1.0 for operation, _ in settings]),
-            _columns([s for _, s in settings]),
-        )
+        sign = _columns([1.0 if operation == "&" else -1.0 for operation, _ in settings])
+        step = _columns([size for _, size in settings])
         columns = torch.zeros_like(costs)
         visits = torch.zeros(len(settings), dtype=torch.long)
         waiting = torch.ones(len(settings), dtype=torch.bool)

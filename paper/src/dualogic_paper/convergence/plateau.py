@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from dualogic.losses import DELTA_RULES
 from dualogic_paper.convergence.problem import make_problem
 
 RULES = ("exact", "square", "mean")
@@ -21,13 +20,8 @@ def measure_plateaus(
 
     ``settled`` is the gradient by which the weights move, with ``delta`` as the rule sets it; where it is 0 and ``gradient`` is
     not, the iteration has come to rest at a point that is not stationary. ``ratio`` is ``delta`` over the exact minimiser, and
-    ``excess`` the loss above that of the exact rule, both losses minimised over ``delta``.
-
-    Args:
-        iterations: how many.
-        scales: units of the cost; the loss, minimised over ``delta``, does not depend on them.
-        samples: of the problem.
-        parameters: of the problem.
+    ``excess`` the loss above that of the exact rule, both losses minimised over ``delta``. Scales are units of the cost; the
+    loss, minimised over ``delta``, does not depend on them.
     """
     pairs = [(rule, scale) for scale in scales for rule in RULES]
     scale = torch.tensor([[scale] for _, scale in pairs], dtype=torch.float64)
@@ -35,14 +29,13 @@ def measure_plateaus(
     members = {rule: torch.arange(position, len(pairs), len(RULES)) for position, rule in enumerate(RULES)}
     weights = problem.start(len(pairs))
     delta = torch.ones(len(pairs), dtype=torch.float64)
-    count = torch.tensor(float(samples))
     looks = sorted({round(iterations ** (position / 40)) for position in range(41)})
     curves = []
     for iteration in range(1, iterations + 1):
         weights = weights - STEP * problem.gradient(weights, delta)
         costs = problem.costs(weights)
         for rule, rows in members.items():
-            delta[rows] = DELTA_RULES[rule](costs[rows].T, count).clamp_min(problem.floor)
+            delta[rows] = problem.delta(rule, costs[rows])
         if iteration in looks:
             curves.append(problem.reduced_gradient(weights).norm(dim=1).tolist())
     best = problem.delta("exact", costs)

@@ -18,22 +18,14 @@ class SmoothProblem:
     The task's loss is logistic, on noisy labels. The rule says ``v <= 0`` for ``v = scale r^2 / (1 + r^2)`` with ``r`` a linear
     function of the weights, different for each sample. So the cost ``mu = v`` is smooth, not convex, bounded, and not all costs
     can vanish: ``delta`` stays away from its floor. Many chains are run at a time, all tensors are float64.
-
-    Attributes:
-        inputs: of the task ``(samples, parameters)``.
-        labels: 0 or 1 ``(samples,)``.
-        directions: of the rule ``(samples, parameters)``.
-        offsets: of the rule ``(samples,)``.
-        scale: the unit of the cost; one number, or one for each chain ``(chains, 1)``.
-        floor: the least ``delta``.
     """
 
-    inputs: Tensor
-    labels: Tensor
-    directions: Tensor
-    offsets: Tensor
-    scale: float | Tensor = 1.0
-    floor: float = 0.01
+    inputs: Tensor  # of the task ``(samples, parameters)``
+    labels: Tensor  # 0 or 1 ``(samples,)``
+    directions: Tensor  # of the rule ``(samples, parameters)``
+    offsets: Tensor  # of the rule ``(samples,)``
+    scale: float | Tensor = 1.0  # the unit of the cost; one number, or one for each chain ``(chains, 1)``
+    floor: float = 0.01  # the least ``delta``
 
     @property
     def samples(self) -> int:

@@ -19,19 +19,14 @@ LOOKS = 64
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """How a run is made.
+    """How a run is made."""
 
-    Attributes:
-        delta: the rule for the scale.
-        costs: from which it is computed: all samples' (``"all"``, as the theorem assumes) or a batch's (as in training).
-        steps: ``"constant"``, ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``.
-        scale: the unit of the costs.
-    """
-
-    delta: str
+    delta: str  # the rule for the scale
+    # from which it is computed: all samples' (``"all"``, as the theorem assumes) or a batch's (as in training)
     costs: str = "all"
+    # ``"constant"``, ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``
     steps: str = "constant"
-    scale: float = 1.0
+    scale: float = 1.0  # the unit of the costs
 
 
 VARIANTS = (
@@ -49,14 +44,7 @@ def measure_rates(horizons: Sequence[int], seeds: int, batch: int = 8, samples: 
 
     Theorem 3 bounds the expectation of the squared gradient of a Moreau envelope at an iterate drawn at random, with a step of
     ``gamma / sqrt(T + 1)``, by a multiple of ``1 / sqrt(T + 1)``: a slope of -1/2. For a smooth loss the envelope's gradient
-    and the loss's own are at most a constant factor apart, so the latter is measured.
-
-    Args:
-        horizons: numbers of iterations ``T``.
-        seeds: runs of each.
-        batch: samples in a stochastic gradient.
-        samples: of the problem.
-        parameters: of the problem.
+    and the loss's own are at most a constant factor apart, so the latter is measured. Horizons are numbers of iterations ``T``.
     """
     runner = Chains(VARIANTS, seeds, batch, samples, parameters)
     squares = torch.stack([runner.run(horizon) for horizon in horizons])

@@ -17,23 +17,14 @@ from dualogic_paper.runner.result import describe_machine, find_commit, find_dat
 
 
 def run_convergence(smoke: bool = False) -> dict[str, Any]:
-    """Measure everything, on one core, in some minutes.
-
-    Args:
-        smoke: take seconds; the numbers mean nothing.
-
-    Returns:
-        All numbers, ready for JSON.
-    """
+    """Measure everything, on one core, in some minutes; a smoke run takes seconds, and its numbers mean nothing."""
     started = time.perf_counter()
     results = {
         "smoke": smoke,
         "rate": measure_rates([2**power for power in (range(3, 6) if smoke else range(6, 14))], seeds=2 if smoke else 16),
         "plateau": measure_plateaus(iterations=50 if smoke else 3000),
         "dual_steps": measure_dual_steps(limit=200 if smoke else 50_000),
-        "cycles": scan_steps(points=5, iterations=600, problems=1)
-        if smoke
-        else scan_steps(points=25, iterations=4000, problems=3),
+        "cycles": scan_steps(*(5, 600, 1) if smoke else (25, 4000, 3)),
         "machine": {**describe_machine(torch.device("cpu")), "date": find_date()},
         "commit": find_commit(),
     }

@@ -52,34 +52,25 @@ def plateau_table(results: Results) -> str:
 
 def settle_table(results: Results) -> str:
     """Visits from equal weights to the neighbourhood of the optimum."""
-    entries, limit = results["dual_steps"]["settle"], results["dual_steps"]["limit"]
-    steps = sorted({entry["step"] for entry in entries})
-    rows = []
-    for rule, operation, operands in dict.fromkeys((entry["rule"], entry["operation"], entry["operands"]) for entry in entries):
-        visits = [
-            entry["visits"]
-            for step in steps
-            for entry in entries
-            if (entry["rule"], entry["operation"], entry["operands"], entry["step"]) == (rule, operation, operands, step)
-        ]
-        rows.append((rule, OPERATIONS[operation], str(operands), *(_visits(count, limit) for count in visits)))
-    return _markdown(("update rule", "connective", "operands", *(f"step {step:g}" for step in steps)), rows)
+    return _count_visits(results, "settle", "operands", "step", "step")
 
 
 def reverse_table(results: Results) -> str:
     """Visits until a weight that was decided changes its mind."""
-    entries, limit = results["dual_steps"]["reverse"], results["dual_steps"]["limit"]
-    starts = sorted({entry["start"] for entry in entries})
-    rows = []
-    for rule, operation, step in dict.fromkeys((entry["rule"], entry["operation"], entry["step"]) for entry in entries):
-        visits = [
-            entry["visits"]
-            for start in starts
-            for entry in entries
-            if (entry["rule"], entry["operation"], entry["step"], entry["start"]) == (rule, operation, step, start)
-        ]
-        rows.append((rule, OPERATIONS[operation], f"{step:g}", *(_visits(count, limit) for count in visits)))
-    return _markdown(("update rule", "connective", "step", *(f"from {start:g}" for start in starts)), rows)
+    return _count_visits(results, "reverse", "step", "start", "from")
+
+
+def _count_visits(results: Results, kind: str, down: str, across: str, word: str) -> str:
+    """A row for each update rule, connective and value of ``down``, a column for each value of ``across``."""
+    entries, limit = results["dual_steps"][kind], results["dual_steps"]["limit"]
+    rows: dict[tuple[Any, ...], dict[float, str]] = {}
+    for entry in entries:
+        visits = f"> {limit:,}" if entry["visits"] is None else f"{entry['visits']:,}"
+        rows.setdefault((entry["rule"], entry["operation"], entry[down]), {})[entry[across]] = visits
+    values = sorted({entry[across] for entry in entries})
+    header = ("update rule", "connective", down, *(f"{word} {value:g}" for value in values))
+    cells = [(rule, OPERATIONS[sign], f"{size:g}", *map(row.get, values)) for (rule, sign, size), row in rows.items()]
+    return _markdown(header, cells)
 
 
 def cycle_table(results: Results) -> str:
@@ -89,15 +80,10 @@ def cycle_table(results: Results) -> str:
     for problem in cycles["problems"]:
         for label, name in (("stable", "yes"), ("unstable", "no")):
             count = problem["count"][label]
-            periods = _periods(problem, stable=label == "stable")
-            seen = ", ".join(map(str, periods))
-            rows.append((str(problem["seed"]), name, *(str(count[kind]) for kind in CLASSES), seen))
+            pairs = [pair for row in zip(problem["periods"], problem["stable"]) for pair in zip(*row)]
+            periods = sorted({period for period, stable in pairs if period > 1 and stable is (label == "stable")})
+            rows.append((str(problem["seed"]), name, *(str(count[kind]) for kind in CLASSES), ", ".join(map(str, periods))))
     return _markdown(("problem", "contracts at the minimum", *CLASSES, "periods"), rows)
-
-
-def _periods(problem: dict[str, Any], stable: bool) -> list[int]:
-    rows = zip(problem["periods"], problem["stable"])
-    return sorted({period for row in rows for period, holds in zip(*row) if period > 1 and holds is stable})
 
 
 def exact_table(results: Results) -> str:
@@ -109,14 +95,8 @@ def exact_table(results: Results) -> str:
         gradient = [step for step, row in zip(steps, problem["kinds"]) if row[0] == "converged"]
         best = [step for step, kind in zip(steps, problem["exact"]) if kind == "converged"]
         after = [kind for step, kind in zip(steps, problem["exact"]) if step > max(best, default=0)]
-        rows.append(
-            (
-                str(problem["seed"]),
-                f"{max(gradient, default=float('nan')):.2f}",
-                f"{max(best, default=float('nan')):.2f}",
-                after[0] if after else "",
-            )
-        )
+        largest = (f"{max(found, default=float('nan')):.2f}" for found in (gradient, best))
+        rows.append((str(problem["seed"]), *largest, after[0] if after else ""))
     return _markdown(("problem", "small gradient steps on delta", "exact delta", "next larger step, exact delta"), rows)
 
 
@@ -128,10 +108,6 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "cycles": cycle_table,
     "exact": exact_table,
 }
-
-
-def _visits(count: int | None, limit: int) -> str:
-    return f"> {limit:,}" if count is None else f"{count:,}"
 
 
 def _small(value: float) -> str:

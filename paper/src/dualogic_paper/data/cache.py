@@ -87,13 +87,7 @@ def load(name: str, folder: Path | None = None) -> Arrays:
 
 
 def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False) -> tuple[Arrays, Manifest]:
-    """Read a data set and what is known about its file.
-
-    Args:
-        name: the data set.
-        folder: where its cache lies.
-        thorough: compare the checksum even if the file has not changed since the last time.
-    """
+    """Read a data set and what is known about its file; ``thorough`` compares the checksum of an unchanged file too."""
     path = cache_path(name, folder)
     try:
         check_regular(path)
@@ -168,18 +162,7 @@ def write_cache(
     sources: Mapping[str, str] | None = None,
     sample: bool = False,
 ) -> tuple[Path, Manifest]:
-    """Check arrays and write them as the cache of a data set, whole or not at all.
-
-    Args:
-        name: the data set.
-        arrays: in the documented form; a sample may have fewer rows.
-        folder: made if it does not exist.
-        sources: the official files and their checksums.
-        sample: mark it as a stand-in.
-
-    Returns:
-        The file, and the manifest that was put beside it.
-    """
+    """Check arrays and write them as the cache of a data set, whole or not at all, with its manifest beside it."""
     path = cache_path(name, folder)
     check_schema(name, arrays, sample=sample, where=f"what would become {path}")
     mark = {SAMPLE_KEY: np.array(True)} if sample else {}
@@ -187,15 +170,8 @@ def write_cache(
     with write_whole(path) as file:
         np.savez(file, **arrays, **mark)  # type: ignore[arg-type]  # numpy's stub takes the keywords for allow_pickle
         file.flush()
-        content = digest_content(name, arrays)
-        manifest = Manifest(
-            sha256=hash_file(file),
-            size=os.fstat(file.fileno()).st_size,
-            content=content,
-            reference=content == REFERENCE[name],
-            sample=sample,
-            sources=dict(sources or {}),
-        )
+        content, size = digest_content(name, arrays), os.fstat(file.fileno()).st_size
+        manifest = Manifest(hash_file(file), size, content, content == REFERENCE[name], sample, dict(sources or {}))
         Manifest.path(path).unlink(missing_ok=True)
     manifest = dataclasses.replace(manifest, modified=path.stat().st_mtime_ns)
     manifest.write(path)
@@ -214,8 +190,7 @@ def _read_arrays(name: str, file: IO[bytes], path: Path) -> tuple[Arrays, bool]:
         raise
     except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is not a whole .npz file ({error}); {_way_out(path)}") from error
-    mark = arrays.pop(SAMPLE_KEY, None)
-    sample = mark is not None
+    sample = arrays.pop(SAMPLE_KEY, None) is not None
     check_schema(name, arrays, sample=sample, where=str(path))
     return arrays, sample
 
@@ -244,14 +219,7 @@ def _adopt(name: str, arrays: Arrays, sample: bool, file: IO[bytes], path: Path)
             f"says where it came from; {_way_out(path)}"
         )
     status = os.fstat(file.fileno())
-    return Manifest(
-        sha256=hash_file(file),
-        size=status.st_size,
-        content=content,
-        reference=not sample,
-        sample=sample,
-        modified=status.st_mtime_ns,
-    )
+    return Manifest(hash_file(file), status.st_size, content, not sample, sample, modified=status.st_mtime_ns)
 
 
 def _remember(manifest: Manifest, path: Path) -> None:

@@ -10,7 +10,7 @@ import pickle
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,17 +40,10 @@ UNREADABLE = (
 
 
 def convert(name: str, files: Mapping[str, Path]) -> Arrays:
-    """Read the official files of a data set.
-
-    Args:
-        name: the data set.
-        files: their paths by official name.
+    """Read the official files of a data set, whose paths are given by official name; refuses what cannot be read.
 
     Returns:
         Arrays in the form of :data:`dualogic_paper.data.SHAPES`, with as many rows as the files hold.
-
-    Raises:
-        DataError: naming the files that cannot be read.
     """
     try:
         return _CONVERTERS[name](files)
@@ -100,10 +93,8 @@ def _convert_usps(files: Mapping[str, Path]) -> Arrays:
 def _convert_cifar10(files: Mapping[str, Path]) -> Arrays:
     """The first of the five training batches, which is more than the paper's 3,000 + 3,000 images, and the test batch."""
     members = {"train": "cifar-10-batches-py/data_batch_1", "test": "cifar-10-batches-py/test_batch"}
-    batches = _read_members(files["cifar-10-python.tar.gz"], members)
     arrays: Arrays = {}
-    for split in members:
-        batch = _unpickle(batches[split])
+    for split, batch in _read_batches(files["cifar-10-python.tar.gz"], members):
         arrays |= {f"{split}_x": _to_images(batch["data"]), f"{split}_y": np.array(batch["labels"], np.uint8)}
     return arrays
 
@@ -111,10 +102,8 @@ def _convert_cifar10(files: Mapping[str, Path]) -> Arrays:
 def _convert_cifar100(files: Mapping[str, Path]) -> Arrays:
     """Rows are sorted by class, then by the name of the image's file."""
     members = {"train": "cifar-100-python/train", "test": "cifar-100-python/test"}
-    batches = _read_members(files["cifar-100-python.tar.gz"], members)
     arrays: Arrays = {}
-    for split in members:
-        batch = _unpickle(batches[split])
+    for split, batch in _read_batches(files["cifar-100-python.tar.gz"], members):
         fine, coarse = np.array(batch["fine_labels"], np.uint8), np.array(batch["coarse_labels"], np.uint8)
         order = np.lexsort([np.array(batch["filenames"]), fine])
         arrays[f"{split}_x"] = _to_images(batch["data"])[order]
@@ -144,8 +133,9 @@ class _ArrayUnpickler(pickle.Unpickler):
         return allowed[module, name]
 
 
-def _unpickle(raw: bytes) -> Any:
-    return _ArrayUnpickler(io.BytesIO(raw), encoding="latin1").load()
+def _read_batches(path: Path, members: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for split, raw in _read_members(path, members).items():
+        yield split, _ArrayUnpickler(io.BytesIO(raw), encoding="latin1").load()
 
 
 def _convert_stl10(files: Mapping[str, Path]) -> Arrays:

@@ -30,14 +30,6 @@ def download(source: Source, folder: Path, on_progress: OnProgress | None = None
     An interrupted download leaves ``FILE.part``, from which the next call goes on. Only a file with the right checksum gets
     its name; one with another is deleted.
 
-    Args:
-        source: the file.
-        folder: where to put it.
-        on_progress: called while bytes arrive.
-
-    Returns:
-        The file.
-
     Raises:
         DownloadError: if the server cannot be reached or breaks off again and again.
         DataError: if what came has another checksum than published.
@@ -58,16 +50,10 @@ def download(source: Source, folder: Path, on_progress: OnProgress | None = None
 
 
 class ResumingDownloader:
-    """A downloader for :mod:`pooch` that asks only for the bytes that are not here yet.
-
-    Args:
-        part: the file that keeps the bytes between attempts.
-        on_progress: called while bytes arrive.
-    """
+    """A downloader for :mod:`pooch` that asks only for the bytes that ``part`` does not keep yet."""
 
     def __init__(self, part: Path, on_progress: OnProgress) -> None:
-        self.part = part
-        self.on_progress = on_progress
+        self.part, self.on_progress = part, on_progress
 
     def __call__(self, url: str, output_file: str, pooch: object = None) -> None:
         """Fetch ``url`` into ``output_file``, in as many attempts as bring something."""
@@ -99,12 +85,14 @@ class ResumingDownloader:
         headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={offset}-"} if offset else {})}
         with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
             if response.status_code == requests.codes.requested_range_not_satisfiable and offset:
-                if _length_in_all(response) == offset:
+                if _read_range(response, r"bytes \*/(\d+)$") == offset:
                     return True
                 self.part.unlink()  # longer than the file: the remains of another one
                 return False
             response.raise_for_status()
-            continued = response.status_code == requests.codes.partial_content and _first_byte(response) == offset
+            continued = (
+                response.status_code == requests.codes.partial_content and _read_range(response, r"bytes (\d+)-") == offset
+            )
             done = offset if continued else 0
             length = response.headers.get("Content-Length")
             total = done + int(length) if length else 0
@@ -126,13 +114,9 @@ class ResumingDownloader:
         return DownloadError(f"{url} cannot be fetched ({error}){kept}")
 
 
-def _length_in_all(response: Any) -> int | None:
-    found = re.fullmatch(r"bytes \*/(\d+)", response.headers.get("Content-Range", ""))
-    return int(found[1]) if found else None
-
-
-def _first_byte(response: Any) -> int | None:
-    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+def _read_range(response: Any, pattern: str) -> int | None:
+    """A number in what the server says about the bytes it sends."""
+    found = re.match(pattern, response.headers.get("Content-Range", ""))
     return int(found[1]) if found else None
 
 

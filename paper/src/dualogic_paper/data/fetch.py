@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from dualogic.errors import DataError, DualogicError, MissingDataError
@@ -54,12 +53,18 @@ def get(
     else:
         if not manifest.sample:
             return path, manifest, False
+    by_hand = [source for source in SOURCES[name] if source.by_hand]
+    if files is None and by_hand:
+        pages = " and ".join(f"{source.file} from {source.url}" for source in by_hand)
+        raise MissingDataError(f"{name} has to be fetched by hand: save {pages}, then type: dualogic data get {name} --from FILE")
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(path)
+    for leftover in path.parent.glob(f".{path.stem}.*.tmp"):  # of a killed process; a day old, so that no living one writes it
+        if leftover.stat().st_mtime < time.time() - DAY:
+            leftover.unlink(missing_ok=True)
     downloads = path.parent / "downloads" / name
     official = {
         source.file: download(source, downloads, on_progress) if files is None else _find(source, Path(files))
-        for source in _by_machine(name, files)
+        for source in SOURCES[name]
     }
     arrays = convert(name, official)
     checked = all(source.md5 for source in SOURCES[name])
@@ -69,19 +74,11 @@ def get(
             f"{named} gives other content than the {name} that the project's results were measured on; "
             "if it is the right file all the same, add --accept-different"
         )
-    _, manifest = write_cache(name, arrays, path.parent, sources=_describe(name, official))
+    sources = {source.url: f"sha256:{_hash(official[source.file], 'sha256')}" for source in SOURCES[name]}
+    _, manifest = write_cache(name, arrays, path.parent, sources=sources)
     if files is None and not keep:
         shutil.rmtree(downloads, ignore_errors=True)
     return path, manifest, True
-
-
-def _by_machine(name: str, files: Path | None) -> tuple[Source, ...]:
-    """The sources, if they are here or can be downloaded."""
-    by_hand = [source for source in SOURCES[name] if source.by_hand]
-    if files is None and by_hand:
-        pages = " and ".join(f"{source.file} from {source.url}" for source in by_hand)
-        raise MissingDataError(f"{name} has to be fetched by hand: save {pages}, then type: dualogic data get {name} --from FILE")
-    return SOURCES[name]
 
 
 def _find(source: Source, files: Path) -> Path:
@@ -92,24 +89,11 @@ def _find(source: Source, files: Path) -> Path:
         raise DataError(
             f"{path} has {path.stat().st_size:,} bytes, more than any official file; it should be that at {source.url}"
         )
-    if source.md5:
-        with path.open("rb") as file:
-            actual = hash_file(file, "md5")
-        if actual != source.md5:
-            raise DataError(f"{path} is not the official file, or corrupt: its MD5 is {actual}, not {source.md5} ({source.url})")
+    if source.md5 and (actual := _hash(path, "md5")) != source.md5:
+        raise DataError(f"{path} is not the official file, or corrupt: its MD5 is {actual}, not {source.md5} ({source.url})")
     return path
 
 
-def _describe(name: str, official: Mapping[str, Path]) -> dict[str, str]:
-    sources = {}
-    for source in SOURCES[name]:
-        with official[source.file].open("rb") as file:
-            sources[source.url] = f"sha256:{hash_file(file)}"
-    return sources
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Delete what a killed process was writing; a day old, so that no living one is writing it."""
-    for leftover in path.parent.glob(f".{path.stem}.*.tmp"):
-        if leftover.stat().st_mtime < time.time() - DAY:
-            leftover.unlink(missing_ok=True)
+def _hash(path: Path, algorithm: str) -> str:
+    with path.open("rb") as file:
+        return hash_file(file, algorithm)

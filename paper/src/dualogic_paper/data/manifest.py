@@ -10,7 +10,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from dualogic.errors import DataError
 from dualogic.files import read_bytes
@@ -24,27 +24,17 @@ MOST_BYTES = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """What is known about a cache.
+    """What is known about a cache."""
 
-    Attributes:
-        sha256: of the ``.npz`` file.
-        size: of the ``.npz`` file, in bytes.
-        content: digest of the arrays, see :func:`dualogic_paper.data.content.digest_content`.
-        reference: whether the content is the one that the project's results were measured on.
-        sample: whether this is a small stand-in and not the real set.
-        sources: the official files it was made from, with their checksums; empty for a cache that was found.
-        converter: version of the code that made it.
-        modified: the file's time of change, in nanoseconds, when ``sha256`` was last compared with it.
-    """
-
-    sha256: str
-    size: int
-    content: str
-    reference: bool
-    sample: bool = False
+    sha256: str  # of the ``.npz`` file
+    size: int  # of the ``.npz`` file, in bytes
+    content: str  # digest of the arrays, see :func:`dualogic_paper.data.content.digest_content`
+    reference: bool  # whether the content is the one that the project's results were measured on
+    sample: bool = False  # whether this is a small stand-in and not the real set
+    # the official files it was made from, with their checksums; empty for a cache that was found
     sources: dict[str, str] = dataclasses.field(default_factory=dict)
-    converter: int = CONVERTER
-    modified: int = 0
+    converter: int = CONVERTER  # version of the code that made it
+    modified: int = 0  # the file's time of change, in nanoseconds, when ``sha256`` was last compared with it
 
     @staticmethod
     def path(cache: Path) -> Path:
@@ -60,21 +50,17 @@ class Manifest:
         """
         path = cls.path(cache)
         try:
-            fields: Any = json.loads(read_bytes(path, MOST_BYTES).decode("utf-8"))
-            manifest = cls(**fields)
+            manifest = cls(**json.loads(read_bytes(path, MOST_BYTES).decode("utf-8")))
+            kinds = {field.name: str(field.type).split("[")[0] for field in dataclasses.fields(cls)}
+            wrong = [name for name, kind in kinds.items() if type(getattr(manifest, name)).__name__ != kind]
+            if wrong:
+                raise TypeError(", ".join(wrong))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, RecursionError) as error:
             raise DataError(
                 f"{path} is not a manifest ({error}); delete it, and {cache.name} is checked by its content"
             ) from error
-        wrong = [
-            field.name for field in dataclasses.fields(cls) if type(getattr(manifest, field.name)).__name__ != _type_name(field)
-        ]
-        if wrong:
-            raise DataError(
-                f"{path} is not a manifest ({', '.join(wrong)}); delete it, and {cache.name} is checked by its content"
-            )
         return manifest
 
     def write(self, cache: Path) -> None:
@@ -83,19 +69,9 @@ class Manifest:
             file.write((json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
 
 
-def _type_name(field: dataclasses.Field[Any]) -> str:
-    return str(field.type).split("[")[0]
-
-
 @contextlib.contextmanager
 def write_whole(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name only when complete and on disk.
-
-    Args:
-        path: the name; a file that is there stays until the new one replaces it.
-
-    Yields:
-        A temporary file in the same folder; removed if the block fails.
+    """Open a file that appears under its name only when complete and on disk; one that is there stays until then.
 
     Example:
         >>> import tempfile
@@ -116,7 +92,12 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    if os.name != "nt":  # where a folder cannot be opened, and a rename is on disk when it returns
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def hash_file(file: IO[bytes], algorithm: str = "sha256") -> str:
@@ -133,13 +114,3 @@ def hash_file(file: IO[bytes], algorithm: str = "sha256") -> str:
         digest.update(block)
     file.seek(0)
     return digest.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # a folder cannot be opened there, and a rename is on disk when it returns
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,17 +18,12 @@ ALPHABET = "123456789+-*/"
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One array of a cache.
+    """One array of a cache."""
 
-    Attributes:
-        shape: its exact shape in the real set.
-        dtype: its element type, as numpy writes it.
-        rows: what its first axis counts; entries with the same word have as many rows, and a sample may have fewer.
-            Empty for an array whose shape is fixed in samples too.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str = "uint8"
+    shape: tuple[int, ...]  # its exact shape in the real set
+    dtype: str = "uint8"  # its element type, as numpy writes it
+    # what its first axis counts; entries with the same word have as many rows, and a sample may have fewer. Empty for an array
+    # whose shape is fixed in samples too.
     rows: str = ""
 
 
@@ -77,16 +72,9 @@ def check_name(name: str) -> None:
 
 
 def check_schema(name: str, arrays: Mapping[str, NDArray[np.generic]], *, sample: bool, where: str) -> None:
-    """Compare arrays with the documented form of a data set.
+    """Compare arrays with the documented form of a data set, and refuse them naming every difference.
 
-    Args:
-        name: the data set.
-        arrays: the cache's arrays, without the mark of a sample.
-        sample: whether any number of rows will do, as long as arrays that belong together have equally many.
-        where: the file, for the message.
-
-    Raises:
-        DataError: naming every difference.
+    In a sample any number of rows will do, as long as arrays that belong together have equally many.
 
     Example:
         >>> import numpy as np

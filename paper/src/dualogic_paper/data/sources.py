@@ -14,19 +14,12 @@ HWF = "https://drive.google.com/file/d/1G07kw-wK-rqbg_85tuB7FNfA49q8lvoy/view"
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One official file.
+    """One official file."""
 
-    Attributes:
-        file: its name.
-        url: where it is fetched from, or, for a file that only a person can fetch, the page to open.
-        md5: as published; empty if none is.
-        by_hand: whether only a person can fetch it.
-    """
-
-    file: str
-    url: str
-    md5: str = ""
-    by_hand: bool = False
+    file: str  # its name
+    url: str  # where it is fetched from, or, for a file that only a person can fetch, the page to open
+    md5: str = ""  # as published; empty if none is
+    by_hand: bool = False  # whether only a person can fetch it
 
 
 def _at(base: str, file: str, md5: str) -> Source:

@@ -14,12 +14,7 @@ def _layer(channels: int, width: int, size: int) -> list[nn.Module]:
 
 
 class Dense(nn.Module):
-    """A bottleneck layer whose ``growth`` new channels are appended to its input.
-
-    Args:
-        channels: of the input.
-        growth: new channels; the 1 x 1 convolution before has four times as many.
-    """
+    """A bottleneck layer whose ``growth`` new channels, made from four times as many, are appended to its input."""
 
     def __init__(self, channels: int, growth: int) -> None:
         super().__init__()

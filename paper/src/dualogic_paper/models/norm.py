@@ -179,20 +179,9 @@ def _add_up(sums, channels, splits, c, inside, ROWS: tl.constexpr, CHANNELS: tl.
 
 @kernels.jit
 def _batch_norm_finish(  # type: ignore[no-untyped-def]
-    sums,
-    weight,
-    bias,
-    running_mean,
-    running_variance,
-    saved,
-    rows,
-    channels,
-    splits,
-    momentum,
-    eps,
-    ROWS: tl.constexpr,
-    CHANNELS: tl.constexpr,
-):
+    sums, weight, bias, running_mean, running_variance, saved, rows, channels, splits, momentum, eps,
+    ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     inside = c < channels
     first, second = _add_up(sums, channels, splits, c, inside, ROWS, CHANNELS)

@@ -8,14 +8,7 @@ from dualogic_paper.models.norm import BatchNormReLU
 
 
 class Residual(nn.Module):
-    """A branch added to its input, and ReLU; where shapes differ, a 1 x 1 convolution brings the input to the branch's.
-
-    Args:
-        branch: whose output is normalised and added; ends with a convolution.
-        channels: of the input.
-        width: channels of the branch's output.
-        stride: of the branch.
-    """
+    """A branch of ``width`` channels, normalised and added to its input, and ReLU; a 1 x 1 convolution where shapes differ."""
 
     def __init__(self, branch: nn.Module, channels: int, width: int, stride: int) -> None:
         super().__init__()

@@ -16,24 +16,17 @@ class Batches:
     An epoch ends with the shorter of the two lists. All steps have the same size, so that a step can be recorded and replayed; an
     epoch leaves out at most ``steps`` samples of the shorter list, other ones each time.
 
-    Args:
-        labelled: how many labelled samples there are.
-        pool: how many samples the rule sees, if there is a rule.
-        batch: the largest number of either in a step.
-        steps: in an epoch; see :func:`count_steps`.
-        seed: of the order.
-
     Example:
         >>> batches = Batches(labelled=10, pool=7, batch=4, steps=count_steps(10, 7, 4), seed=0)
         >>> [tuple(part.shape) for part in batches.epoch(0)]
         [(2, 4), (2, 3)]
     """
 
-    labelled: int
-    pool: int
-    batch: int
-    steps: int
-    seed: int
+    labelled: int  # how many labelled samples there are
+    pool: int  # how many samples the rule sees, if there is a rule
+    batch: int  # the largest number of either in a step
+    steps: int  # in an epoch; see :func:`count_steps`
+    seed: int  # of the order
 
     def epoch(self, epoch: int) -> tuple[Tensor, Tensor]:
         """Positions in the two lists, ``(steps, batch)`` each, on the CPU."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dualogic.errors import OptionError
-from dualogic_paper.arms import Arm, Setting, make_arm
+from dualogic_paper.arms import CONTROLS, NO_RULE, SUPERVISED, Arm, Setting, make_arm
 from dualogic_paper.tasks import TASKS, Task
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Limit
 
@@ -19,14 +19,6 @@ Precision = Literal["32-true", "bf16-mixed", "64-true"]
 class Config:
     """One run.
 
-    Attributes:
-        task: the experiment with its hyper-parameters.
-        method: the name of an arm; see :mod:`dualogic_paper.arms`.
-        options: of the method; those that the task knows to be good for it come first.
-        weight: a factor of the rule's loss; the task's for this method by default.
-        seed: of the division of the data, the weights and the order of batches.
-        precision: of the network; costs and duals are float32 at least.
-
     Example:
         >>> from dualogic_paper.tasks import Digits
         >>> config = Config(Digits(epochs=1), method="semantic")
@@ -36,12 +28,13 @@ class Config:
         True
     """
 
-    task: Task
-    method: str = "dual"
+    task: Task  # the experiment with its hyper-parameters
+    method: str = "dual"  # the name of an arm; see :mod:`dualogic_paper.arms`
+    # of the method; those that the task knows to be good for it come first
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    weight: float | None = None
-    seed: int = 0
-    precision: Precision = "32-true"
+    weight: float | None = None  # a factor of the rule's loss; the task's for this method by default
+    seed: int = 0  # of the division of the data, the weights and the order of batches
+    precision: Precision = "32-true"  # of the network; costs and duals are float32 at least
 
     def __post_init__(self) -> None:
         self.task.check()
@@ -59,7 +52,11 @@ class Config:
     @property
     def arm(self) -> Arm:
         """The method with its options."""
-        return make_arm(self.method, {**self.setting.options, **self.options})
+        return make_arm(self.method, self._all_options)
+
+    @property
+    def _all_options(self) -> dict[str, Any]:
+        return {**self.setting.options, **self.options}
 
     @property
     def rule_weight(self) -> float:
@@ -81,8 +78,21 @@ class Config:
             >>> Config(Paths(), "dl2").settings
             {'weight': 0.1, 'learning_rate': 0.0001, 'options': {}}
         """
-        options = {**self.setting.options, **self.options}
-        return {"weight": self.rule_weight, "learning_rate": self.learning_rate, "options": options}
+        return {"weight": self.rule_weight, "learning_rate": self.learning_rate, "options": self._all_options}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What ``config.json`` says to ``dualogic report``, which knows no task.
+
+        Example:
+            >>> from dualogic_paper.tasks import Digits
+            >>> Config(Digits(epochs=5), "none").about["label"]
+            'none[epochs=5]'
+        """
+        from dualogic_paper.tables.runs import make_label  # which knows configurations
+
+        taught = self.method not in (NO_RULE, SUPERVISED, *CONTROLS)
+        return {"title": self.task.title, "label": make_label(self.as_dict()), "taught": taught}
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -104,7 +114,7 @@ class Config:
 
     def differences(self, other: Mapping[str, Any]) -> list[str]:
         """Where another configuration, as a dictionary, differs; one line each."""
-        mine, theirs = _flatten(self.as_dict()), _flatten(complete(other))
+        mine, theirs = flatten(self.as_dict()), flatten(complete(other))
         return [
             f"{key}: {theirs.get(key, 'absent')!r} there, {mine.get(key, 'absent')!r} here"
             for key in sorted({*mine, *theirs})
@@ -114,25 +124,15 @@ class Config:
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Where and how a run is computed; nothing here changes what is computed, up to rounding.
+    """Where and how a run is computed; nothing here changes what is computed, up to rounding."""
 
-    Attributes:
-        accelerator: ``"auto"`` takes a GPU if there is one.
-        devices: how many processes share every batch.
-        capture: record a step once as a CUDA graph and replay it; by default on one GPU.
-        tune: let cuDNN time its algorithms before it chooses one; pays for long runs of large networks.
-        checkpoint_seconds: the least time between two checkpoints; the last epoch always has one.
-        data: the folder of the data sets; the usual place by default.
-        events: write TensorBoard events into the run folder.
-    """
-
-    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    devices: int = 1
-    capture: bool | None = None
-    tune: bool = False
-    checkpoint_seconds: float = 10.0
-    data: Path | None = None
-    events: bool = False
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # ``"auto"`` takes a GPU if there is one
+    devices: int = 1  # how many processes share every batch
+    capture: bool | None = None  # record a step once as a CUDA graph and replay it; by default on one GPU
+    tune: bool = False  # let cuDNN time its algorithms before it chooses one; pays for long runs of large networks
+    checkpoint_seconds: float = 10.0  # the least time between two checkpoints; the last epoch always has one
+    data: Path | None = None  # the folder of the data sets; the usual place by default
+    events: bool = False  # write TensorBoard events into the run folder
 
     def __post_init__(self) -> None:
         AT_LEAST_ONE.check("devices", self.devices)
@@ -141,9 +141,6 @@ class Machine:
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration that was written before some of its task's hyper-parameters were there: these have their defaults.
-
-    Args:
-        config: from :meth:`Config.as_dict`, of this version or an earlier one.
 
     Example:
         >>> complete({"task": {"name": "cifar100", "epochs": 3}})["task"]["augment"]
@@ -163,11 +160,17 @@ def usual_values(kind: type) -> dict[str, Any]:
     return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by their names joined by dots.
+
+    Example:
+        >>> flatten({"task": {"name": "digits"}, "seed": 0})
+        {'task.name': 'digits', 'seed': 0}
+    """
     found: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            found.update(_flatten(value, f"{prefix}{key}."))
+            found.update(flatten(value, f"{prefix}{key}."))
         else:
             found[prefix + key] = value
     return found

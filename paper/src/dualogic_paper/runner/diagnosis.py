@@ -18,33 +18,18 @@ from dualogic_paper.tasks.task import Problem, Samples, spread
 def diagnose_samples(
     problem: Problem, network: nn.Module, logic: LogicLoss | None = None, pool: Tensor | None = None, worst: int = 0
 ) -> tuple[ShortcutReport, Samples] | None:
-    """A report on validation samples, or on samples of the pool with their duals.
+    """A report on validation samples, or on samples of the pool with their duals; ``None`` if the task has nothing to show.
 
-    Nothing is drawn at random and nothing is changed, so that a run computes the same with and without it.
-
-    Args:
-        problem: whose rules and samples these are.
-        network: in evaluation mode.
-        logic: whose duals are looked at, if it has the problem's own rules.
-        pool: numbers of the pool's samples, rows of the table in this order; ``None`` for validation samples.
-        worst: how many samples of the largest cost to keep.
-
-    Returns:
-        ``None`` if the task has nothing to show.
+    Nothing is drawn at random and nothing is changed, so that a run computes the same with and without it. The pool's samples are
+    rows of the table in their order; duals are looked at if ``logic`` has the problem's own rules.
     """
     index = None if pool is None else spread(len(pool)).to(pool.device)
     samples = problem.samples(network, None if pool is None or index is None else pool[index])
     if samples is None:
         return None
     same = logic is not None and pool is not None and logic.rules == problem.rules
-    diagnosis = Diagnosis(
-        logic if same and logic is not None else problem.rules,
-        tol=samples.tol,
-        lead=samples.lead,
-        class_cost="probability",
-        worst=worst,
-        classes=samples.classes,
-    )
+    rules, limits = logic if same and logic is not None else problem.rules, {"tol": samples.tol, "lead": samples.lead}
+    diagnosis = Diagnosis(rules, **limits, class_cost="probability", worst=worst, classes=samples.classes)
     diagnosis.update(index=index, labels=samples.labels, **samples.tensors)
     return diagnosis.compute(), samples
 

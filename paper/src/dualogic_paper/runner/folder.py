@@ -15,7 +15,6 @@ import torch
 from dualogic.errors import DataError, StateError
 from dualogic.files import remove_leftovers, write_whole
 from dualogic.report import CONFIG, DIAGNOSIS, METRICS, RESULT
-from dualogic_paper.runner.about import describe_run
 from dualogic_paper.runner.config import Config
 from dualogic_paper.runner.stored import ABOUT, load_sealed, read_config, read_result, seal
 from dualogic_paper.tasks import TASKS
@@ -59,7 +58,7 @@ class RunFolder:
                     f"or delete this one"
                 )
             return
-        self.write_text(CONFIG, json.dumps({**config.as_dict(), ABOUT: describe_run(config)}, indent=1) + "\n")
+        self.write_text(CONFIG, json.dumps({**config.as_dict(), ABOUT: config.about}, indent=1) + "\n")
 
     @property
     def begun(self) -> bool:

@@ -13,48 +13,48 @@ from typing import Any
 
 import torch
 
+from dualogic_paper.runner.config import Config
+
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A run in numbers.
+    """A run in numbers."""
 
-    Attributes:
-        config: see :class:`~dualogic_paper.runner.config.Config`.
-        method: with all its options, as text.
-        chosen_epoch: whose weights had the best validation figure.
-        validation: measures of the chosen weights.
-        test: measures of the chosen weights; nothing was chosen by them.
-        last: test measures of the last weights.
-        pool: what the duals say about the training samples that the rule saw, at the end.
-        history: a thinned learning curve.
-        steps: of training.
-        seconds: of training, without measuring.
-        machine: where it ran.
-        commit: of dualogic.
-        failure: why training stopped early; ``None`` if it did not.
-        settings: see :attr:`~dualogic_paper.runner.config.Config.settings`; ``None`` in results of earlier versions.
-        date: of the end of the run, in UTC; empty in results of earlier versions.
-    """
-
-    config: dict[str, Any]
-    method: str
-    chosen_epoch: int
-    validation: dict[str, float]
-    test: dict[str, float]
-    last: dict[str, float]
-    pool: dict[str, float]
-    history: list[dict[str, float]]
-    steps: int
-    seconds: float
-    machine: dict[str, str]
-    commit: str
-    failure: str | None = None
+    config: dict[str, Any]  # see :class:`~dualogic_paper.runner.config.Config`
+    method: str  # with all its options, as text
+    chosen_epoch: int  # whose weights had the best validation figure
+    validation: dict[str, float]  # measures of the chosen weights
+    test: dict[str, float]  # measures of the chosen weights; nothing was chosen by them
+    last: dict[str, float]  # test measures of the last weights
+    pool: dict[str, float]  # what the duals say about the training samples that the rule saw, at the end
+    history: list[dict[str, float]]  # a thinned learning curve
+    steps: int  # of training
+    seconds: float  # of training, without measuring
+    machine: dict[str, str]  # where it ran
+    commit: str  # of dualogic
+    failure: str | None = None  # why training stopped early; ``None`` if it did not
+    # see :attr:`~dualogic_paper.runner.config.Config.settings`; ``None`` in results of earlier versions
     settings: dict[str, Any] | None = None
-    date: str = ""
+    date: str = ""  # of the end of the run, in UTC; empty in results of earlier versions
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON, with numbers to six digits."""
         return _round(dataclasses.asdict(self))  # type: ignore[no-any-return]
+
+
+def list_facts(config: Config, result: Result) -> list[list[str]]:
+    """Label and value of the settings and measures of a run that has ended, as ``dualogic report`` shows them."""
+    from dualogic_paper.tables.naming import describe_column
+
+    facts = [["method", result.method or config.method]]
+    if config.options:
+        facts.append(["options", ", ".join(f"{key}={value}" for key, value in config.options.items())])
+    facts += [["epochs", str(config.task.epochs)], ["chosen epoch", str(result.chosen_epoch)]]
+    facts.append(["training", f"{result.seconds:.0f} s"])
+    columns = config.task.columns
+    measured = [(column, result.test[column.key]) for column in columns if result.test.get(column.key) is not None]
+    facts += [[f"test {describe_column(column, columns)}", f"{value:.{column.decimals}f}"] for column, value in measured]
+    return [*facts, ["commit", result.commit]]
 
 
 def describe_machine(device: torch.device) -> dict[str, str]:

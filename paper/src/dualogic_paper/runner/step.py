@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,49 +17,24 @@ WARM_UP = 3
 """Steps before recording, in which libraries choose and load their kernels."""
 
 
+@dataclasses.dataclass(eq=False)
 class Step:
-    """Task loss plus rule, backward, and a step of the optimizer.
+    """Task loss plus rule, backward, and a step of the optimizer."""
 
-    Args:
-        problem: gives the losses.
-        network: as Fabric wraps it.
-        optimizer: as Fabric wraps it.
-        rule: the rule's loss from table rows and bound tensors; ``None`` without a rule.
-        backward: Fabric's.
-        labelled: numbers of the labelled samples, on the device.
-        pool: numbers of the samples that are rows of the table, on the device.
-        show_pool: the pool passes through the network even where no rule is taught.
-        teacher: follows the network after each step, and is believed while the rule is taught; ``None`` for none.
+    problem: Problem  # gives the losses
+    network: nn.Module  # as Fabric wraps it
+    optimizer: Any  # as Fabric wraps it
+    rule: Callable[..., Tensor] | None  # the rule's loss from table rows and bound tensors; ``None`` without a rule
+    backward: Callable[[Tensor], None]  # Fabric's
+    labelled: Tensor  # numbers of the labelled samples, on the device
+    pool: Tensor  # numbers of the samples that are rows of the table, on the device
+    show_pool: bool = False  # the pool passes through the network even where no rule is taught
+    teacher: Teacher | None = None  # follows the network after each step, and is believed while the rule is taught
 
-    Attributes:
-        active: the rule is taught.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        network: nn.Module,
-        optimizer: Any,
-        rule: Callable[..., Tensor] | None,
-        backward: Callable[[Tensor], None],
-        labelled: Tensor,
-        pool: Tensor,
-        show_pool: bool = False,
-        teacher: Teacher | None = None,
-    ) -> None:
-        self.problem = problem
-        self.network = network
-        self.optimizer = optimizer
-        self.rule = rule
-        self.backward = backward
-        self.labelled = labelled
-        self.pool = pool
-        self.show_pool = show_pool
-        self.teacher = teacher
-        self.active = rule is not None
-        self.totals = torch.zeros(
-            2, dtype=torch.float64 if labelled.device.type == "cpu" else torch.float32, device=labelled.device
-        )
+    def __post_init__(self) -> None:
+        self.active = self.rule is not None  # the rule is taught
+        device = self.labelled.device
+        self.totals = torch.zeros(2, dtype=torch.float64 if device.type == "cpu" else torch.float32, device=device)
 
     def __call__(self, chosen: Tensor, rows: Tensor) -> None:
         """Train on positions in the list of labelled samples and on rows of the table, ``(batch,)`` each, on the device."""
@@ -86,8 +62,8 @@ class Step:
 class CapturedStep(Step):
     """The same, recorded after a few steps; a replay costs one launch instead of some hundred."""
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._calls = {True: 0, False: 0}
         self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
         self._chosen = self._rows = torch.empty(0)

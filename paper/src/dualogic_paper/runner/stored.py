@@ -95,8 +95,9 @@ def load_sealed(file: Path) -> Any:
     try:
         return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except (RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:
-        raise DataError(f"{file} cannot be read by this torch, {torch.__version__} ({_first_line(error)}); {way_out}") from error
+        raise DataError(f"{file} cannot be read by this torch, {torch.__version__} ({first_line(error)}); {way_out}") from error
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says, in short."""
     return next(iter(str(error).splitlines()), type(error).__name__)

@@ -12,6 +12,7 @@ import torch
 from dualogic.errors import DataError, DualogicError, MissingDataError, OptionError, StateError
 from dualogic_paper.runner.config import Config, Machine
 from dualogic_paper.runner.folder import RunFolder
+from dualogic_paper.runner.stored import first_line
 from dualogic_paper.runner.train import OnEpoch, train
 
 
@@ -59,66 +60,43 @@ def run_all(
     roots = [runs] * len(configs) if isinstance(runs, Path) else runs
     folders = [folder_of(root, config) for root, config in zip(roots, configs)]
     new = [folder for folder in folders if not folder.begun]
+    errors: dict[str, BaseException] = {}
+    waiting = []
     try:
-        _run_all(configs, folders, machine, jobs, on_start, on_epoch, on_end)
+        for folder, config in zip(folders, configs):
+            try:
+                folder.open(config)
+                if folder.result is None:
+                    waiting.append((folder, config))
+            except DataError as error:  # damaged: no reason to stop the others
+                errors[str(folder.path)] = error
+        if jobs == 1:
+            for folder, config in waiting:
+                on_start(config)
+                try:
+                    train(config, machine, folder, on_epoch)
+                except MissingDataError:
+                    raise
+                except (RuntimeError, OSError, DualogicError) as error:
+                    errors[str(folder.path)] = error
+                on_end(config)
+        else:
+            spawn = multiprocessing.get_context("spawn")
+            with concurrent.futures.ProcessPoolExecutor(jobs, spawn, torch.set_num_threads, (1,)) as pool:
+                futures = {pool.submit(train, config, machine, folder): (folder, config) for folder, config in waiting}
+                for future in concurrent.futures.as_completed(futures):
+                    folder, config = futures[future]
+                    raised = future.exception()
+                    if raised is not None:
+                        errors[str(folder.path)] = raised
+                    on_end(config)
     finally:
         for folder in new:
             folder.remove_unused()
-    return [folder.path for folder in folders]
-
-
-def _run_all(
-    configs: Sequence[Config],
-    folders: Sequence[RunFolder],
-    machine: Machine,
-    jobs: int,
-    on_start: Callable[[Config], None],
-    on_epoch: OnEpoch | None,
-    on_end: Callable[[Config], None],
-) -> None:
-    errors: dict[str, BaseException] = {}
-    waiting = []
-    for folder, config in zip(folders, configs):
-        try:
-            folder.open(config)
-            if folder.result is None:
-                waiting.append((folder, config))
-        except DataError as error:  # damaged: no reason to stop the others
-            errors[str(folder.path)] = error
-    if jobs == 1:
-        for folder, config in waiting:
-            on_start(config)
-            try:
-                train(config, machine, folder, on_epoch)
-            except MissingDataError:
-                raise
-            except (RuntimeError, OSError, DualogicError) as error:
-                errors[str(folder.path)] = error
-            on_end(config)
-    else:
-        context = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
-            futures = {pool.submit(_run, config, machine, folder): (folder, config) for folder, config in waiting}
-            for future in concurrent.futures.as_completed(futures):
-                folder, config = futures[future]
-                raised = future.exception()
-                if raised is not None:
-                    errors[str(folder.path)] = raised
-                on_end(config)
     if errors:
-        first = next(iter(errors.values()))
-        reasons = "; ".join(_reason(path, error) for path, error in errors.items())
-        raise StateError(f"{len(errors)} of {len(configs)} runs stopped with an error: {reasons}") from first
-
-
-def _reason(path: str, error: BaseException) -> str:
-    line = next(iter(str(error).splitlines()), type(error).__name__)
-    return line if path in line else f"{path}: {line}"
-
-
-def _run(config: Config, machine: Machine, folder: RunFolder) -> None:
-    train(config, machine, folder)
-
-
-def _one_thread() -> None:
-    torch.set_num_threads(1)
+        lines = {path: first_line(error) for path, error in errors.items()}
+        reasons = "; ".join(line if path in line else f"{path}: {line}" for path, line in lines.items())
+        raise StateError(f"{len(errors)} of {len(configs)} runs stopped with an error: {reasons}") from next(
+            iter(errors.values())
+        )
+    return [folder.path for folder in folders]

@@ -20,14 +20,13 @@ from dualogic.diagnosis import Events
 from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
 from dualogic.report import POOL, VALIDATION, thin
 from dualogic_paper.controls import make_control
-from dualogic_paper.runner.about import list_facts
 from dualogic_paper.runner.batches import Batches, count_steps, mix_seed
 from dualogic_paper.runner.config import Config, Machine
 from dualogic_paper.runner.diagnosis import diagnose_end, diagnose_epoch
 from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
-from dualogic_paper.runner.result import Result, describe_machine, find_commit, find_date
+from dualogic_paper.runner.result import Result, describe_machine, find_commit, find_date, list_facts
 from dualogic_paper.runner.step import CapturedStep, Step
-from dualogic_paper.runner.stored import FACTS
+from dualogic_paper.runner.stored import FACTS, first_line
 from dualogic_paper.runner.teacher import Teacher
 from dualogic_paper.tasks.task import Problem, Task
 
@@ -109,11 +108,12 @@ class Loop:
         self.network, self.optimizer = fabric.setup(network, optimizer)
         self.logic = self._make_logic()
         self.teacher = None if task.view == "same" else Teacher(_unwrap(self.network), fabric)
+        control = config.arm.control
         self.step = (CapturedStep if captured else Step)(
             self.problem,
             self.network,
             self.optimizer,
-            self._make_rule(),
+            make_control(control, self.problem, config.rule_weight) if control else self.logic,
             fabric.backward,
             labelled.to(device),
             self.pool.to(device),
@@ -128,16 +128,9 @@ class Loop:
         method = self.config.arm.method
         if method is None:
             return None
-        group = True if self.fabric.world_size > 1 else None
-        logic = LogicLoss(
-            self.problem.rules_for(method), len(self.pool), method, weight=self.config.rule_weight, process_group=group
-        )
+        rules, group = self.problem.rules_for(method), True if self.fabric.world_size > 1 else None
+        logic = LogicLoss(rules, len(self.pool), method, weight=self.config.rule_weight, process_group=group)
         return logic.to(self.fabric.device)
-
-    def _make_rule(self) -> Callable[..., Tensor] | None:
-        """What is added to the task's loss, from rows of the table and bound tensors."""
-        control = self.config.arm.control
-        return make_control(control, self.problem, self.config.rule_weight) if control else self.logic
 
     # ------------------------------------------------------------------ training
 
@@ -254,7 +247,7 @@ class Loop:
             return
         try:
             self.progress = Progress(**state["progress"])
-            self._load(state["network"])
+            _unwrap(self.network).load_state_dict(state["network"])
             self.best_weights = {name: tensor.to(self.fabric.device) for name, tensor in state["best"].items()}
             rates = [group["lr"] for group in self.optimizer.param_groups]
             self.optimizer.load_state_dict(state["optimizer"])
@@ -266,14 +259,10 @@ class Loop:
             if self.teacher is not None:
                 _unwrap(self.teacher.copy).load_state_dict(state["teacher"])
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise DataError(
-                f"{self.folder.path / CHECKPOINT} is not a checkpoint of this version ({reason}); delete it, and the run starts "
-                f"from its beginning"
+                f"{self.folder.path / CHECKPOINT} is not a checkpoint of this version ({first_line(error)}); delete it, and the "
+                f"run starts from its beginning"
             ) from error
-
-    def _load(self, weights: dict[str, Tensor]) -> None:
-        _unwrap(self.network).load_state_dict(weights)
 
     def finish(self, failure: str | None) -> Result:
         """Measure the chosen weights on the test samples, and write the result."""
@@ -281,16 +270,13 @@ class Loop:
         diagnosis: dict[str, Any] = {"history": self.progress.diagnoses}
         if failure is None and self.folder is not None:
             diagnosis[POOL] = diagnose_end(self.problem, self.network, self.logic, self.step.pool)
-        last: dict[str, float] = {}
         test: dict[str, float] = {}
         validation: dict[str, float] = {}
         progress = self.progress
-        if failure is None:
-            self.network.eval()
-            last = self.problem.evaluate(self.network, "test")
+        self.network.eval()
+        last = self.problem.evaluate(self.network, "test") if failure is None else {}
         if progress.best_epoch >= 0:
-            self._load(self.best_weights)
-            self.network.eval()
+            _unwrap(self.network).load_state_dict(self.best_weights)
             test = self.problem.evaluate(self.network, "test")
             if self.folder is not None:
                 diagnosis[VALIDATION] = diagnose_end(self.problem, self.network, None, None)

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 import dualogic as dl
+from dualogic_paper.speed.clock import median_seconds
 from dualogic_paper.speed.hand import Clauses, LongClauses
 from dualogic_paper.speed.report import SIZES, entry
-from dualogic_paper.speed.step import BATCH, time_in_turn
+from dualogic_paper.speed.rule import BATCH
 
 SAMPLES, ATOMS = 256, 3
 REPEATS = {
@@ -59,7 +60,7 @@ def compare(size: str, device: str) -> dict[str, Any]:
         costs = (values.detach().requires_grad_() - bounds).relu()
         long(batches[number], costs.transpose(1, 2).contiguous()).backward()
 
-    mine, *hands = time_in_turn([ours, by_hand, by_long_hand], repeats)
+    mine, *hands = median_seconds([ours, by_hand, by_long_hand], repeats)
     some = batches[0][:4]
     weights = logic.weights(some)
     outer, inner = long.split(long.table[some])

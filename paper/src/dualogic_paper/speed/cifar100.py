@@ -36,16 +36,15 @@ from dualogic_paper.runner.result import find_commit
 from dualogic_paper.runner.step import WARM_UP, Step
 from dualogic_paper.runner.train import Loop
 from dualogic_paper.speed import kernels
+from dualogic_paper.speed.clock import summarise, time_in_turn
 from dualogic_paper.speed.report import NETWORKS, RESULTS
 from dualogic_paper.speed.rule import gpu_time
 from dualogic_paper.speed.run import describe_machine
-from dualogic_paper.speed.turns import summarise, time_in_turn
 from dualogic_paper.tables.published import EPOCH_SECONDS, find_published
 from dualogic_paper.tasks import CIFAR100
 
 ARMS = ("none", "dl2", "pd1", "pd2", "uniform", "hard", "dual")
 PROFILED = "dual"
-"""Seconds of an epoch that were measured before this code was written, on the same kind of GPU."""
 ROUNDS, BLOCK, PROFILED_STEPS = 8, 5, 5
 
 
@@ -197,10 +196,8 @@ def main(words: Sequence[str] | None = None) -> int:
     else:
         torch.set_float32_matmul_precision("high")  # as the runner does
     torch.backends.cudnn.benchmark = options.tune
-    parts = [word for word, wanted in (("captured", options.device == "cuda"), ("eager", options.device == "cpu")) if wanted]
-    variant = ", ".join([*parts, *["tuned"] * options.tune])
-    machine = describe_machine(options.device, find_commit(), None)
-    machine["command"] = describe_command(options)
+    variant = ("captured" if options.device == "cuda" else "eager") + ", tuned" * options.tune
+    machine = describe_machine(options.device, find_commit(), describe_command(options))
     print(json.dumps(machine, indent=2), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         # Times do not depend on the rate, and a small one keeps every method finite.

@@ -1,12 +1,14 @@
-"""Times of functions that take turns in one process, and whether the machine was busy meanwhile."""
+"""Times of functions that take turns in one process, so that a machine that slows down slows all of them."""
 
 from __future__ import annotations
 
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import torch
 
 BUSY = 1.2
 """Wall time over processor time, above which somebody else was at work; so was somebody if more ran than there are processors."""
@@ -38,3 +40,44 @@ def take_turns(functions: Mapping[str, Callable[[int], object]], repeats: int) -
         "load": [round(value, 2) for value in load],
         "busy": waiting or max(load) > (os.cpu_count() or 1),
     }
+
+
+def median_seconds(functions: Sequence[Callable[[int], None]], repeats: int) -> list[float]:
+    """Median seconds of each function until the device is done, the first tenth left out."""
+    times: list[list[float]] = [[] for _ in functions]
+    for number in range(repeats):
+        for function, record in zip(functions, times):
+            start = time.perf_counter()
+            function(number)
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            record.append(time.perf_counter() - start)
+    return [statistics.median(record[max(3, repeats // 10) :]) for record in times]
+
+
+def time_in_turn(steps: Mapping[str, Callable[[int], None]], rounds: int, block: int, device: str) -> dict[str, list[float]]:
+    """Milliseconds of a step by name, one figure for each block; blocks take turns, the order turning round each time."""
+    found: dict[str, list[Any]] = {name: [] for name in steps}
+    for turn in range(rounds):
+        for name in list(steps)[:: -1 if turn % 2 else 1]:
+            clock = _now(device)
+            for number in range(block):
+                steps[name](turn * block + number)
+            found[name].append((clock, _now(device)))
+    if device == "cuda":
+        torch.cuda.synchronize()
+        return {name: [start.elapsed_time(end) / block for start, end in pairs] for name, pairs in found.items()}
+    return {name: [1e3 * (end - start) / block for start, end in pairs] for name, pairs in found.items()}
+
+
+def _now(device: str) -> Any:
+    if device == "cpu":
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def summarise(blocks: Sequence[float], block: int) -> dict[str, Any]:
+    """Median over blocks, and their spread."""
+    return {"ms": statistics.median(blocks), "lowest": min(blocks), "highest": max(blocks), "steps": len(blocks) * block}

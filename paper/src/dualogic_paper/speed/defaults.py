@@ -8,14 +8,15 @@ truth values (batch 100). Prints medians of the processor's time for a forward a
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
 
 import dualogic as dl
+from dualogic_paper.speed.clock import take_turns
+from dualogic_paper.speed.rule import write_rule
 
 STEPS, SAMPLES = 300, 3000
 FORMER = dl.methods.Dual(implication="or", evidence=True, first="equal", step=0.7, floor=0.7, delta="mean", rules="sum")
@@ -30,10 +31,7 @@ def implication() -> Case:
 
 
 def superclasses() -> Case:
-    membership = torch.zeros(100, 20)
-    membership[torch.arange(100), torch.arange(100) % 20] = 1.0
-    s = dl.var("p", 100) @ membership
-    return ((s == 0) | (s == 1)).all(), 128, lambda: {"p": torch.randn(128, 100).softmax(-1).requires_grad_()}
+    return write_rule(), 128, lambda: {"p": torch.randn(128, 100).softmax(-1).requires_grad_()}
 
 
 def many() -> Case:
@@ -46,14 +44,14 @@ def measure(case: Case) -> dict[str, float]:
     """Microseconds of a step by method."""
     rules, batch, draw = case
     losses = {name: dl.LogicLoss(rules, SAMPLES, method) for name, method in METHODS.items()}
-    times: dict[str, list[float]] = {name: [] for name in losses}
-    for _ in range(STEPS):
-        index, tensors = torch.randint(0, SAMPLES, (batch,)), draw()
-        for name, logic in losses.items():
-            started = time.process_time()
-            logic(index, **tensors).backward()
-            times[name].append(time.process_time() - started)
-    return {name: 1e6 * statistics.median(found[STEPS // 6 :]) for name, found in times.items()}
+    drawn = [(torch.randint(0, SAMPLES, (batch,)), draw()) for _ in range(STEPS)]
+
+    def take(logic: dl.LogicLoss, number: int) -> None:
+        index, tensors = drawn[number]
+        logic(index, **tensors).backward()
+
+    found: dict[str, float] = take_turns({name: partial(take, logic) for name, logic in losses.items()}, STEPS)["us"]
+    return found
 
 
 def main() -> None:

@@ -18,9 +18,9 @@ from torch.nn import functional
 
 import dualogic as dl
 from dualogic_paper.models import NETWORKS
+from dualogic_paper.speed.clock import summarise, time_in_turn
 from dualogic_paper.speed.report import entry, show_number
 from dualogic_paper.speed.rule import capture
-from dualogic_paper.speed.turns import summarise, time_in_turn
 from dualogic_paper.tasks.cifar100 import NAMES, make_mass, write_rules
 
 FORMS = ("published", "each")
@@ -29,13 +29,7 @@ ROUNDS, BLOCK = 24, 4
 
 
 class Loop:
-    """One network that all steps of it share, with their batches.
-
-    Args:
-        name: of the network.
-        device: where it trains.
-        size: labelled images in a batch, and as many unlabelled ones.
-    """
+    """One network that all steps of it share, with their batches of ``size`` labelled images and as many unlabelled ones."""
 
     def __init__(self, name: str, device: str, size: int) -> None:
         torch.manual_seed(0)
@@ -91,15 +85,7 @@ def compare(name: str) -> dict[str, Any]:
 
 
 def measure(name: str, device: str = "cuda", batch: int = BATCH, rounds: int = ROUNDS, block: int = BLOCK) -> dict[str, Any]:
-    """Milliseconds of a step of one network, and ratios to the step without a rule.
-
-    Args:
-        name: of the network.
-        device: where it trains; on a CPU nothing is captured.
-        batch: labelled images, and as many unlabelled ones.
-        rounds: blocks of steps of each kind.
-        block: steps in a block.
-    """
+    """Milliseconds of a step of one network, and ratios to the step without a rule; on a CPU nothing is captured."""
     loop = Loop(name, device, batch)
     losses = {f"{form}, {how}": make_logic(form, device, how == "recorded") for form in FORMS for how in ("recorded", "plain")}
     steps = {"none": loop.eager(None), **{key: loop.eager(logic) for key, logic in losses.items()}}

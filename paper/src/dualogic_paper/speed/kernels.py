@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, record_function
+from torch.profiler import record_function
 from torch.utils.flop_counter import FlopCounterMode
 
-from dualogic_paper.speed.rule import device_work
+from dualogic_paper.speed.rule import device_work, profile
 
 RULE = "dualogic rule"
 OPTIMIZER, CONVOLUTION, BATCH_NORM, PRODUCT = "optimizer", "convolution", "batch norm", "matrix product"
@@ -49,25 +49,12 @@ def mark(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def group(step: Step, device: str, steps: int) -> tuple[dict[str, float], float]:
-    """Milliseconds of one step by kind of work, and the number of kernels; on a CPU, of operations.
-
-    Args:
-        step: runs eagerly, with its rule marked.
-        device: ``"cuda"`` or ``"cpu"``.
-        steps: to be profiled; a few before them are not.
-    """
-    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda")
-    for number in range(2):
-        step(number)
-    with torch.profiler.profile(activities=activities) as profile:
-        for number in range(steps):
-            step(number)
-        if device == "cuda":
-            torch.cuda.synchronize()
-    events = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CPU]
+    """Milliseconds of one eager step by kind of work, and the number of kernels; on a CPU, of operations."""
+    profiled = profile(step, steps, device)
+    events = [event for event in profiled.events() if event.device_type == torch.autograd.DeviceType.CPU]
     found, count = attribute(events, device)
     if device == "cuda":
-        whole = [event for event in device_work(profile) if event.name != RULE]
+        whole = [event for event in device_work(profiled) if event.name != RULE]
         found[UNKNOWN], count = max(0.0, sum(event.device_time for event in whole) - sum(found.values())), len(whole)
     return {kind: value / steps / 1e3 for kind, value in found.most_common()}, count / steps
 
@@ -99,8 +86,7 @@ def summarise(raw: Mapping[str, Any], captured: float | None, busy: float | None
     """What the file keeps of a profile.
 
     Args:
-        raw: of an eager step, milliseconds by kind of work (``ms``), the number of ``kernels``, milliseconds from step to step
-            (``eager_ms``) and, if they were counted, ``convolution_flops``.
+        raw: of an eager step, see :func:`~dualogic_paper.speed.cifar100.profile`; ``convolution_flops`` may be absent.
         captured: milliseconds from step to step, replayed; ``None`` if nothing is captured.
         busy: milliseconds of kernels in a replayed step.
     """

@@ -8,8 +8,6 @@ classes, batch 128. Prints the ratio of the median times of 100 steps.
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 
 import torch
@@ -17,6 +15,8 @@ from torch.nn.functional import cross_entropy
 
 import dualogic as dl
 from dualogic.demo import RULE, load_split, make_network, rotate
+from dualogic_paper.speed.clock import take_turns
+from dualogic_paper.speed.rule import write_rule
 
 STEPS, ROUNDS = 100, 15
 
@@ -46,10 +46,7 @@ def digits(every: int | None) -> Callable[[], None]:
 
 def alone(every: int | None) -> Callable[[], None]:
     """A step of the loss without a network."""
-    membership = torch.zeros(100, 20)
-    membership[torch.arange(100), torch.arange(100) % 20] = 1.0
-    s = dl.var("p", 100) @ membership
-    logic = dl.LogicLoss(((s == 0) | (s == 1)).all(), num_samples=10_000)
+    logic = dl.LogicLoss(write_rule(), num_samples=10_000)
     if every is not None:
         dl.Monitor(logic, every, warn=False)
     logits = torch.randn(128, 100).requires_grad_()
@@ -62,21 +59,22 @@ def alone(every: int | None) -> Callable[[], None]:
     return step
 
 
+def repeat(step: Callable[[], None]) -> Callable[[int], None]:
+    def run(number: int) -> None:
+        for _ in range(STEPS):
+            step()
+
+    return run
+
+
 def main() -> None:
     """Measure and print."""
     torch.set_num_threads(1)
     for name, make in (("digits with their network", digits), ("superclasses, the loss alone", alone)):
-        steps = {every: make(every) for every in (None, 100, 10)}
-        times: dict[int | None, list[float]] = {every: [] for every in steps}
-        for _ in range(ROUNDS):
-            for every, step in steps.items():
-                started = time.process_time()
-                for _ in range(STEPS):
-                    step()
-                times[every].append((time.process_time() - started) / STEPS)
-        plain = statistics.median(times[None])
-        ratios = ", ".join(f"every={every}: {statistics.median(times[every]) / plain:.3f}" for every in (100, 10))
-        print(f"{name}: {1e3 * plain:.2f} ms a step; ratio with a monitor, {ratios}")
+        times = take_turns({f"every={every}": repeat(make(every)) for every in (None, 100, 10)}, ROUNDS)["us"]
+        plain = times.pop("every=None")
+        ratios = ", ".join(f"{every}: {value / plain:.3f}" for every, value in times.items())
+        print(f"{name}: {1e-3 * plain / STEPS:.2f} ms a step; ratio with a monitor, {ratios}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The CIFAR-100 rule on a GPU: compiled, and captured in a CUDA graph; and a thousand compiled steps on any device.
 
-A step is softmax, rule, backward pass, and the update of duals and delta. Each variant takes turns with the by-hand, eager step
-of ``step.py``; a step is timed from its call until the device is done, and the duals of both are compared at the end.
+A step is softmax, rule, backward pass, and the update of duals and delta. Each variant takes turns with the eager step by hand; a
+step is timed from its call until the device is done, and the duals of both are compared at the end.
 """
 
 from __future__ import annotations
@@ -15,11 +15,19 @@ import torch
 from torch import Tensor
 
 import dualogic as dl
+from dualogic_paper.speed.clock import median_seconds
 from dualogic_paper.speed.hand import LongClauses
 from dualogic_paper.speed.report import entry
-from dualogic_paper.speed.step import BATCH, cifar, median_times
 
-SAMPLES, REPEATS, THOUSAND = 30_000, 400, 1000
+BATCH, SAMPLES, REPEATS, THOUSAND = 128, 30_000, 400, 1000
+SUPERCLASSES = torch.eye(20).repeat(5, 1)
+"""Which of 20 superclasses each of 100 classes belongs to, ``(100, 20)``."""
+
+
+def write_rule(membership: Tensor = SUPERCLASSES) -> dl.Formula:
+    """The CIFAR-100 rule: each superclass has all of the mass or none."""
+    mass = dl.var("p", 100) @ dl.constant("membership", membership)
+    return ((mass == 0) | (mass == 1)).all()
 
 
 class Setting:
@@ -27,12 +35,9 @@ class Setting:
 
     def __init__(self, device: str, batches: int = REPEATS) -> None:
         generator = torch.Generator().manual_seed(0)
-        membership = torch.zeros(100, 20)
-        membership[torch.arange(100), torch.arange(100) % 20] = 1
-        mass = dl.var("p", 100) @ dl.constant("membership", membership)
-        self.logic = dl.LogicLoss(((mass == 0) | (mass == 1)).all(), num_samples=SAMPLES).to(device)
+        self.logic = dl.LogicLoss(write_rule(), num_samples=SAMPLES).to(device)
         self.hand = LongClauses(SAMPLES, 20, 2, device)
-        self.membership = membership.to(device)
+        self.membership = SUPERCLASSES.to(device)
         self.index = [torch.randperm(SAMPLES, generator=generator)[:BATCH].to(device) for _ in range(batches)]
         self.logits = (3 * torch.randn(batches, BATCH, 100, generator=generator)).to(device)
 
@@ -97,27 +102,33 @@ def capture(run: Callable[[], object], clear: Callable[[], object]) -> torch.cud
     return graph
 
 
-def gpu_time(step: Callable[[int], None], steps: int = 20) -> tuple[float, float]:
-    """Milliseconds of GPU work (kernels, copies, fills) and their number, per step, from the profiler."""
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+def profile(step: Callable[[int], None], steps: int, device: str) -> Any:
+    """Some steps under the profiler, after a few that are not."""
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    activities = [torch.profiler.ProfilerActivity.CPU] + [torch.profiler.ProfilerActivity.CUDA] * (device == "cuda")
     for number in range(3):
         step(number)
-    torch.cuda.synchronize()
-    with torch.profiler.profile(activities=activities) as profile:
+    wait()
+    with torch.profiler.profile(activities=activities) as found:
         for number in range(steps):
             step(number)
-        torch.cuda.synchronize()
-    work = device_work(profile)
+        wait()
+    return found
+
+
+def gpu_time(step: Callable[[int], None], steps: int = 20) -> tuple[float, float]:
+    """Milliseconds of GPU work (kernels, copies, fills) and their number, per step, from the profiler."""
+    work = device_work(profile(step, steps, "cuda"))
     if not work:
         raise RuntimeError("the profiler saw no work on the GPU")
     return sum(event.device_time for event in work) / steps / 1e3, len(work) / steps
 
 
-def device_work(profile: Any) -> list[Any]:
+def device_work(found: Any) -> list[Any]:
     """Events of work on the GPU; annotations span kernels on the device's time line and are no work of their own."""
     return [
         event
-        for event in profile.events()
+        for event in found.events()
         if event.device_type == torch.autograd.DeviceType.CUDA
         and not getattr(event, "is_user_annotation", False)
         and not event.name.startswith(("##", "Torch-Compiled", "ProfilerStep", "CompiledFunction", "Optimizer."))
@@ -126,13 +137,13 @@ def device_work(profile: Any) -> list[Any]:
 
 def eager(device: str) -> dict[str, Any]:
     """The eager step against by hand."""
-    ours, hand = cifar(device, repeats=REPEATS if device == "cuda" else 1500, samples=SAMPLES)
+    setting = Setting(device)
+    ours, hand = median_seconds([setting.eager, setting.by_hand], REPEATS)
+    setting.check()
     detail = {"ms": 1e3 * ours, "ms by hand": 1e3 * hand}
-    if device == "cuda":
-        setting = Setting(device)
-        for name, step in (("", setting.eager), (" by hand", setting.by_hand)):
-            with contextlib.suppress(RuntimeError):
-                detail[f"GPU ms{name}"], detail[f"kernels{name}"] = gpu_time(step)
+    for name, step in (("", setting.eager), (" by hand", setting.by_hand)):
+        with contextlib.suppress(RuntimeError):
+            detail[f"GPU ms{name}"], detail[f"kernels{name}"] = gpu_time(step)
     return {"rule_eager": entry("rule_eager", ours / hand, detail)}
 
 
@@ -151,7 +162,7 @@ def fastest(device: str) -> dict[str, Any]:
         try:
             setting = Setting(device)
             step = make(setting)
-            ours, hand = median_times(step, setting.by_hand, REPEATS)
+            ours, hand = median_seconds([step, setting.by_hand], REPEATS)
             setting.check()
             detail[name] = {"ratio": ours / hand, "ms": 1e3 * ours, "ms by hand": 1e3 * hand}
             ratios[name] = ours / hand
@@ -195,22 +206,20 @@ def thousand(device: str) -> dict[str, Any]:
         for number in range(5):
             step(number)
         before = dict(counters["frames"]), counters["stats"]["unique_graphs"]
-        done = 0
         interrupted = 0
         with no_synchronisation(device):
-            while done < THOUSAND:
+            for number in range(THOUSAND):
                 try:
-                    step(done % 50)
+                    step(number % 50)
                 except RuntimeError as error:
                     if "synchroniz" not in str(error):
                         raise
                     interrupted += 1
                     detail["first synchronisation"] = str(error)[:500]
-                done += 1
         breaks = sum(counters["graph_break"].values())
         frames, graphs = dict(counters["frames"]), counters["stats"]["unique_graphs"]
         again = max(frames.get("total", 0) - before[0].get("total", 0), graphs - before[1])
-        found = {"steps": done, "graphs": graphs, "graph breaks": breaks, "recompilations": again}
+        found = {"steps": THOUSAND, "graphs": graphs, "graph breaks": breaks, "recompilations": again}
         if device == "cuda":
             found["synchronisations"] = interrupted
         detail[mode or "default"] = found

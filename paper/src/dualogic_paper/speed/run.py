@@ -12,14 +12,12 @@ leaves its error there. The exit status is 1 if a bound is missed or a figure fa
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import gc
 import importlib
 import json
 import os
 import platform
 import re
-import subprocess
 import sys
 import time
 import traceback
@@ -29,6 +27,7 @@ from typing import Any
 
 import torch
 
+from dualogic_paper.runner.result import find_commit, find_date
 from dualogic_paper.speed import report
 
 Measure = Callable[[str], dict[str, Any]]
@@ -38,24 +37,10 @@ def late(module: str, function: str, *arguments: str, pass_device: bool = True) 
     """A function of another file, imported only when called: what one figure needs may be missing."""
 
     def call(device: str) -> dict[str, Any]:
-        found: dict[str, Any] = getattr(importlib.import_module(f"dualogic_paper.speed.{module}"), function)(
-            *arguments, *[device] * pass_device
-        )
-        return found
+        measure = getattr(importlib.import_module(f"dualogic_paper.speed.{module}"), function)
+        return measure(*arguments, *[device] * pass_device)  # type: ignore[no-any-return]
 
     return call
-
-
-def measure_table(device: str) -> dict[str, Any]:
-    """The large table's size, and its step against that of a smaller one."""
-    results = importlib.import_module("dualogic_paper.speed.table").measure("device", device, 200)
-    last = results[-1]  # on a CPU, once the system has given out all memory
-    detail = {result.name: {"ms": 1e3 * result.large, "ms at 30,000": 1e3 * result.small} for result in results}
-    size = last.bytes_large / 1e9
-    return {
-        "table_bytes": report.entry("table_bytes", size, {}),
-        "table_ratio": report.entry("table_ratio", last.ratio, detail),
-    }
 
 
 # Which figures a measurement gives, and on which devices it can be taken; the quick and most telling ones come first.
@@ -73,12 +58,12 @@ MEASUREMENTS: dict[tuple[str, ...], tuple[tuple[str, ...], Measure]] = {
     ("eval_cifar",): (("cpu",), late("training", "cifar_evaluated")),
     ("compiled_steps",): (("cpu", "cuda"), late("rule", "thousand")),
     **{(f"atoms_{size}",): (("cpu", "cuda"), late("atoms", "compare", size)) for size in report.SIZES},
-    ("table_bytes", "table_ratio"): (("cpu", "cuda"), measure_table),
+    ("table_bytes", "table_ratio"): (("cpu", "cuda"), late("table", "compare")),
     ("processes", "processes_checkpoint"): (("cpu", "cuda"), late("processes", "compare")),
 }
 
 
-def describe_machine(device: str, commit: str | None, only: list[str] | None) -> dict[str, Any]:
+def describe_machine(device: str, commit: str, command: str) -> dict[str, Any]:
     """What a reader needs to run it again; where the file went does not matter to them."""
     return {
         "device": device,
@@ -89,9 +74,9 @@ def describe_machine(device: str, commit: str | None, only: list[str] | None) ->
         "torch": torch.__version__,
         "cuda": torch.version.cuda if device == "cuda" else None,
         "python": platform.python_version(),
-        "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
-        "commit": commit or find_commit(),
-        "command": " ".join(["python -m dualogic_paper.speed.run", *(["--only", *only] if only else [])]),
+        "date": find_date(),
+        "commit": commit,
+        "command": command,
     }
 
 
@@ -102,22 +87,6 @@ def processor() -> str:
     except OSError:
         names = []
     return str(names[0]).strip() if names else platform.processor() or platform.machine()
-
-
-def find_commit() -> str:
-    """The commit that is measured, with a plus if source files differ from it."""
-    try:
-        git = ["git", "-C", str(report.ROOT)]
-        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--short", ":/src", ":/paper/src"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return head + ("+" if changed.stdout.strip() else "")
-
-
-def file_name(machine: dict[str, Any]) -> str:
-    """``cpu``, or the last word of the GPU's name."""
-    return "cpu" if machine["device"] == "cpu" else machine["name"].split()[-1].lower()
 
 
 def take(names: tuple[str, ...], measure: Measure, device: str) -> dict[str, Any]:
@@ -150,8 +119,10 @@ def main() -> int:
         report.write_pages()
         return 0
     torch.set_num_threads(1)
-    machine = describe_machine(options.device, options.commit, options.only)
-    path = options.out or report.RESULTS / f"{file_name(machine)}.json"
+    command = " ".join(["python -m dualogic_paper.speed.run", *(["--only", *options.only] if options.only else [])])
+    machine = describe_machine(options.device, options.commit or find_commit(), command)
+    kind = "cpu" if options.device == "cpu" else machine["name"].split()[-1].lower()  # the last word of the GPU's name
+    path = options.out or report.RESULTS / f"{kind}.json"
     print(json.dumps(machine, indent=2), flush=True)
     figures: dict[str, Any] = json.loads(path.read_text())["figures"] if options.only and path.exists() else {}
     path.parent.mkdir(parents=True, exist_ok=True)

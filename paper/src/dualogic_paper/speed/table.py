@@ -15,11 +15,13 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 import dualogic as dl
-from dualogic_paper.speed.step import time_in_turn
+from dualogic_paper.speed.clock import median_seconds
+from dualogic_paper.speed.report import entry
 
 SMALL, LARGE, BATCH, CLAUSES, ATOMS = 30_000, 1_281_167, 128, 500, 3
 
@@ -86,7 +88,7 @@ def measure(place: str, device: str, repeats: int = 200) -> list[Result]:
     results = []
 
     def add(name: str, prefetch: bool = False) -> None:
-        times = time_in_turn([steps(logic, device, repeats, prefetch) for logic in (small, large)], repeats)
+        times = median_seconds([steps(logic, device, repeats, prefetch) for logic in (small, large)], repeats)
         results.append(Result(f"{label}{name}", *times, size))
 
     if device == "cpu" or place != "device":
@@ -98,6 +100,15 @@ def measure(place: str, device: str, repeats: int = 200) -> list[Result]:
     if device != "cpu" and place != "device":
         add(", prefetched", prefetch=True)
     return results
+
+
+def compare(device: str) -> dict[str, Any]:
+    """The large table's size, and its step against that of a smaller one."""
+    results = measure("device", device)
+    last = results[-1]  # on a CPU, once the system has given out all memory
+    detail = {result.name: {"ms": 1e3 * result.large, "ms at 30,000": 1e3 * result.small} for result in results}
+    size = entry("table_bytes", last.bytes_large / 1e9, {})
+    return {"table_bytes": size, "table_ratio": entry("table_ratio", last.ratio, detail)}
 
 
 def main() -> None:

@@ -18,8 +18,11 @@ from dualogic_paper.everyday import shop
 from dualogic_paper.speed.clock import take_turns
 from dualogic_paper.speed.hand import Clauses, Implication, LongClauses, Pairs, Shop
 from dualogic_paper.speed.report import entry
+from dualogic_paper.speed.rule import SUPERCLASSES, write_rule
 
 REPEATS = 1200
+IN_A_ROW = torch.eye(20).repeat_interleave(5, 0)
+"""Superclasses of classes side by side, ``(100, 20)``."""
 
 
 def compare(name: str, found: dict[str, Any], opponents: Sequence[str], ours: str = "dualogic") -> dict[str, Any]:
@@ -34,10 +37,7 @@ def cifar(device: str) -> dict[str, Any]:
     """The CIFAR-100 rule: each of 20 superclasses has all of the mass or none; batch 128, 30,000 samples."""
     samples, batch = 30_000, 128
     generator = torch.Generator().manual_seed(0)
-    membership = torch.zeros(100, 20)
-    membership[torch.arange(100), torch.arange(100) % 20] = 1
-    mass = dl.var("p", 100) @ dl.constant("membership", membership)
-    logic = dl.LogicLoss(((mass == 0) | (mass == 1)).all(), num_samples=samples)
+    logic = dl.LogicLoss(write_rule(), num_samples=samples)
     hands = {"(20, 2)": Clauses(samples, 20, 2), "(2, 20)": LongClauses(samples, 20, 2), "pairs": Pairs(samples, 20)}
     batches = [torch.randperm(samples, generator=generator)[:batch] for _ in range(REPEATS)]
     logits = 3 * torch.randn(50, batch, 100, generator=generator)
@@ -47,7 +47,7 @@ def cifar(device: str) -> dict[str, Any]:
 
     def by_hand(name: str, join: Callable[[Tensor, Tensor], Any]) -> Callable[[int], None]:
         def step(number: int) -> None:
-            total = probabilities(number) @ membership
+            total = probabilities(number) @ SUPERCLASSES
             hands[name](batches[number], join(total.abs(), (total - 1).abs())).backward()
 
         return step
@@ -156,9 +156,7 @@ def cifar_evaluated(device: str) -> dict[str, Any]:
 
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(50, 128, 100, generator=generator)
-    membership = torch.eye(20).repeat_interleave(5, 0)
-    mass = dl.var("p", 100) @ dl.constant("membership", membership)
-    logic = dl.LogicLoss(((mass == 0) | (mass == 1)).all(), num_samples=30_000).eval()
+    logic = dl.LogicLoss(write_rule(IN_A_ROW), num_samples=30_000).eval()
     forall = ltn.Quantifier(ltn.fuzzy_ops.AggregPMeanError(p=2), quantifier="f")
     either = ltn.Connective(ltn.fuzzy_ops.OrProbSum())
     none, all_of_it = ltn.Predicate(func=lambda s: 1 - s[:, 0]), ltn.Predicate(func=lambda s: s[:, 0])
@@ -178,9 +176,7 @@ def dl2(device: str) -> dict[str, Any]:
     """``method="dl2"`` on the CIFAR-100 rule, and DL2's translation by hand: sums for *and*, products for *or*."""
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(50, 128, 100, generator=generator)
-    membership = torch.eye(20).repeat_interleave(5, 0)
-    mass = dl.var("p", 100) @ dl.constant("membership", membership)
-    logic = dl.LogicLoss(((mass == 0) | (mass == 1)).all(), method="dl2")
+    logic = dl.LogicLoss(write_rule(IN_A_ROW), method="dl2")
     losses: dict[str, Tensor] = {}
 
     def ours(number: int) -> None:
@@ -188,7 +184,7 @@ def dl2(device: str) -> dict[str, Any]:
         losses["ours"].backward()
 
     def by_hand(number: int) -> None:
-        total = logits[number % 50].detach().requires_grad_().softmax(-1) @ membership
+        total = logits[number % 50].detach().requires_grad_().softmax(-1) @ IN_A_ROW
         losses["hand"] = (total.abs() * (total - 1).abs()).sum(1).mean()
         losses["hand"].backward()
 

@@ -19,15 +19,10 @@ GAP = "gap"
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """One way to meet the rule, on one group of samples.
+    """One way to meet the rule, on one group of samples."""
 
-    Attributes:
-        name: of the operand.
-        group: of samples; empty for all.
-    """
-
-    name: str
-    group: str = ""
+    name: str  # of the operand
+    group: str = ""  # of samples; empty for all
 
     def key(self, kind: str) -> str:
         """The key in ``Result.pool``.
@@ -82,23 +77,15 @@ def make_branch_table(results: Results) -> Table | None:
         "training; mean ± standard deviation over seeds. Read as probabilities, the two would agree; the largest gap between "
         "them is the last column. Weights sum to 1, while several branches may hold on one sample.",
     )
-    return Table(
-        f"{results.name}-branches",
-        f"{results.title}: duals read as probabilities",
-        tuple(columns),
-        tuple(rows),
-        notes,
-    )
+    return Table(f"{results.name}-branches", f"{results.title}: duals read as probabilities", tuple(columns), tuple(rows), notes)
 
 
 def _read(run: Run, key: str, branches: Sequence[Branch]) -> float | None:
     pool: dict[str, float] = run.values["pool"]
     if key == GAP:
-        gaps = [
-            abs(pool.get(branch.key("weight"), math.nan) - pool.get(branch.key("holds"), math.nan) / 100) for branch in branches
-        ]
-        known = [gap for gap in gaps if math.isfinite(gap)]
-        return max(known) if known else None
+        pairs = [(pool.get(branch.key("weight"), math.nan), pool.get(branch.key("holds"), math.nan)) for branch in branches]
+        gaps = [abs(weight - holds / 100) for weight, holds in pairs]
+        return max((gap for gap in gaps if math.isfinite(gap)), default=None)
     value = pool.get(key)
     match = _KEY.fullmatch(key)
     assert match is not None

@@ -21,16 +21,15 @@ TICKS = (2.0, 1.0, 0.5, 0.2, 0.1)
 def draw_certainty(results: Results) -> Any:
     """A line for each method, the mean over seeds of satisfaction at each mean entropy; a dot where the network itself is.
 
-    A method whose line is above another's teaches more than certainty; along a line, no prediction changes.
-
-    Returns:
-        The figure; ``None`` if satisfaction was not measured at several temperatures.
+    A method whose line is above another's teaches more than certainty; along a line, no prediction changes. ``None`` if
+    satisfaction was not measured at several temperatures.
     """
     if not can_match(results.runs):
         return None
     groups = [group for group in group_runs(results) if group[1][0].method != arms.SUPERVISED]
     colours = style.choose_colours([(runs[0].method, label) for label, runs in groups])
-    figure = style.make_figure(8.6, 5.0)
+    title = f"{results.title}\nlines: logits scaled, no prediction changes; dots: the networks as they are"
+    figure = style.make_figure(8.6, 5.0, title)
     axes = figure.subplots()
     for label, runs in groups:
         ended = [run for run in runs if not run.diverged and "entropy" in run.values["test"]]
@@ -47,12 +46,6 @@ def draw_certainty(results: Results) -> Any:
     axes.set_xlabel("mean entropy (nats), more certain to the right")
     axes.set_title("satisfied (% of test samples)")
     figure.legend(loc="outside lower center", ncols=3)
-    figure.suptitle(
-        f"{results.title}\nlines: logits scaled, no prediction changes; dots: the networks as they are",
-        x=0.01,
-        ha="left",
-        fontsize=11,
-    )
     return figure
 
 

@@ -33,19 +33,12 @@ FIGURE_1 = ("none", "dl2", "uniform", "dual-paper", "dual")
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """Mean and deviation over seeds of one measure.
+    """Mean and deviation over seeds of one measure."""
 
-    Attributes:
-        epochs: at which some run has the measure.
-        means: over the runs that have it there.
-        deviations: 0 where one run alone has it.
-        ends: epoch and value at which diverged runs stopped.
-    """
-
-    epochs: tuple[float, ...]
-    means: tuple[float, ...]
-    deviations: tuple[float, ...]
-    ends: tuple[tuple[float, float], ...] = ()
+    epochs: tuple[float, ...]  # at which some run has the measure
+    means: tuple[float, ...]  # over the runs that have it there
+    deviations: tuple[float, ...]  # 0 where one run alone has it
+    ends: tuple[tuple[float, float], ...] = ()  # epoch and value at which diverged runs stopped
 
 
 def make_curve(runs: Sequence[Run], key: str) -> Curve | None:
@@ -70,15 +63,10 @@ def make_curve(runs: Sequence[Run], key: str) -> Curve | None:
 def save_figures(results: Results, path: Path) -> list[Path]:
     """Draw all figures of a task.
 
-    Args:
-        results: of the task.
-        path: such as ``digits.png``; the files are named ``digits-comparison.png``, ``digits-curves.png`` and, for a task whose
-            results say how its rule is met, ``digits-rule.png``. A task with parts has these for each, named
-            ``cifar100-vgg16-comparison.png``, and the paper's Figure 2, ``cifar100-parts.png``; where satisfaction was measured
-            at several temperatures, also ``cifar100-vgg16-certainty.png``.
-
-    Returns:
-        The files.
+    If ``path`` is ``digits.png``, the files are named ``digits-comparison.png``, ``digits-curves.png`` and, for a task whose
+    results say how its rule is met, ``digits-rule.png``. A task with parts has these for each, named
+    ``cifar100-vgg16-comparison.png``, and the paper's Figure 2, ``cifar100-parts.png``; where satisfaction was measured at
+    several temperatures, also ``cifar100-vgg16-certainty.png``.
     """
     import matplotlib as mpl
 
@@ -112,15 +100,13 @@ def draw_comparison(results: Results) -> Any:
         return None
     high = math.ceil(len(shown) / MOST_IN_A_ROW)
     wide = math.ceil(len(shown) / high)
-    figure = style.make_figure(2.2 + 2.7 * wide, 0.8 + high * (0.7 + 0.27 * len(table.rows)))
+    title = f"{table.title}\nfilled: measured, mean and deviation over seeds; hollow: the paper"
+    figure = style.make_figure(2.2 + 2.7 * wide, 0.8 + high * (0.7 + 0.27 * len(table.rows)), title)
     grid = figure.subplots(high, wide, squeeze=False, sharey=True)
     for axes, place in zip(grid.flat, shown):
         _draw_panel(axes, table, place)
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
-    figure.suptitle(
-        f"{table.title}\nfilled: measured, mean and deviation over seeds; hollow: the paper", x=0.01, ha="left", fontsize=11
-    )
     return figure
 
 
@@ -161,7 +147,8 @@ def draw_curves(results: Results) -> Any:
         return None
     rows = _split_groups(group_runs(results))
     crosses = "; x: a run that diverged" if any(run.diverged for run in results.runs) else ""
-    figure = style.make_figure(_panel_width(group_runs(results)) * len(keys), PANEL_HEIGHT * len(rows) + 0.4)
+    title = f"{results.title}: mean and one deviation over seeds{crosses}"
+    figure = style.make_figure(_panel_width(group_runs(results)) * len(keys), PANEL_HEIGHT * len(rows) + 0.4, title)
     labels = {column.key: column.label for column in TASKS[results.task].columns}
     falling = {column.key for column in TASKS[results.task].columns if column.better == "lower"}
     grid = figure.subplots(len(rows), len(keys), squeeze=False)
@@ -173,7 +160,6 @@ def draw_curves(results: Results) -> Any:
         axes.set_title(f"{labels.get(name, name)} ({'validation' if name == key else 'training'})")
         axes.set_xlabel("epoch")
         _name_lines(axes, drawn)
-    figure.suptitle(f"{results.title}: mean and one deviation over seeds{crosses}", x=0.01, ha="left", fontsize=11)
     return figure
 
 
@@ -239,7 +225,8 @@ def draw_rule(results: Results) -> Any:
         return None
     keys = [TASKS[results.task].choose_by, *names]
     labels = {column.key: column.label for column in TASKS[results.task].columns}
-    figure = style.make_figure(_panel_width(groups) * len(keys), PANEL_HEIGHT + 0.4)
+    title = f"{results.title}: how the rule is met. Dashed: mean weight of dual on the branch, times 100"
+    figure = style.make_figure(_panel_width(groups) * len(keys), PANEL_HEIGHT + 0.4, title)
     for axes, key in zip(figure.subplots(1, len(keys), squeeze=False).flat, keys):
         drawn = _draw_lines(axes, groups, key)
         axes.set_title(labels.get(key, key) + (" (% of held-out samples)" if key in names else " (validation)"))
@@ -248,12 +235,6 @@ def draw_rule(results: Results) -> Any:
             axes.set_ylim(-4, 104)
             _draw_weights(axes, groups, [branch for branch in branches if branch.name == key])
         _name_lines(axes, drawn)
-    figure.suptitle(
-        f"{results.title}: how the rule is met. Dashed: mean weight of dual on the branch, times 100",
-        x=0.01,
-        ha="left",
-        fontsize=11,
-    )
     return figure
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dualogic_paper.tables.marks import MARKS
-from dualogic_paper.tables.naming import describe_column
 from dualogic_paper.tables.summary import Cell, Table
 
 if TYPE_CHECKING:
@@ -62,17 +63,11 @@ def to_rich(table: Table) -> RichTable:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    made = RichTable(
-        title=escape(table.title),
-        caption=escape("\n".join(table.notes)),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
+    title, caption = escape(table.title), escape("\n".join(table.notes))
+    made = RichTable(title=title, caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     made.add_column("method")
-    for column in table.columns:
-        made.add_column(escape(describe_column(column, table.columns)), justify="right")
-    made.add_column(table.counted, justify="right")
+    for head in table.heads:
+        made.add_column(escape(head), justify="right")
     for row in table.rows:
         cells = [f"[bold]{escape(show_cell(cell))}[/bold]" if cell.best else escape(show_cell(cell)) for cell in row.cells]
         made.add_row(escape(row.name), *cells, row.seeds)
@@ -81,35 +76,24 @@ def to_rich(table: Table) -> RichTable:
 
 def to_text(table: Table) -> str:
     """Plain text, as wide as it needs to be."""
-    import io
-
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=400, color_system=None)
-    console.print(to_rich(table))
-    file = console.file
-    assert isinstance(file, io.StringIO)
+    file = io.StringIO()
+    Console(file=file, width=400, color_system=None).print(to_rich(table))
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
 
 
 def to_markdown(table: Table) -> str:
     """A pipe table with its notes below; the best figures in bold."""
-    lines = [
-        _pipes("method", *(describe_column(column, table.columns) for column in table.columns), table.counted),
-        "|---" * (len(table.columns) + 2) + "|",
-    ]
+    lines = [_pipes("method", *table.heads), "|---" * (len(table.heads) + 1) + "|"]
     for row in table.rows:
-        cells = (_bold(cell) for cell in row.cells)
-        lines.append(_pipes(row.name, *cells, row.seeds))
+        lines.append(_pipes(row.name, *(_show_best(cell, "**{}**", str) for cell in row.cells), row.seeds))
     return "\n".join([*lines, "", " ".join(table.notes)]) + "\n"
 
 
 def to_latex(table: Table) -> str:
     """A ``table`` for a document that uses the package ``booktabs``; the best figures in bold."""
-    heads = [
-        escape_latex(text)
-        for text in ("Method", *(describe_column(column, table.columns) for column in table.columns), table.counted)
-    ]
+    heads = [escape_latex(text) for text in ("Method", *table.heads)]
     lines = [
         r"\begin{table}",
         r"\centering",
@@ -121,7 +105,7 @@ def to_latex(table: Table) -> str:
         r"\midrule",
     ]
     for row in table.rows:
-        cells = [_bold_latex(cell) for cell in row.cells]
+        cells = [_show_best(cell, r"\textbf{{{}}}", escape_latex) for cell in row.cells]
         lines.append(" & ".join([escape_latex(row.name), *cells, escape_latex(row.seeds)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
@@ -136,16 +120,11 @@ def escape_latex(text: str) -> str:
     return "".join(_LATEX.get(sign, sign) for sign in text)
 
 
-def _bold(cell: Cell) -> str:
+def _show_best(cell: Cell, bold: str, escape: Callable[[str], str]) -> str:
+    """A cell, of which the measured figure is in bold if it is the best."""
     measured = show_measured(cell)
-    return f"**{measured}**{show_cell(cell)[len(measured) :]}" if cell.best else show_cell(cell)
-
-
-def _bold_latex(cell: Cell) -> str:
-    measured = show_measured(cell)
-    rest = escape_latex(show_cell(cell)[len(measured) :])
-    measured = escape_latex(measured)
-    return rf"\textbf{{{measured}}}{rest}" if cell.best else measured + rest
+    rest = show_cell(cell)[len(measured) :]
+    return (bold if cell.best else "{}").format(escape(measured)) + escape(rest)
 
 
 def _pipes(*cells: str) -> str:

@@ -45,12 +45,7 @@ def equally_certain(run: Run) -> float | None:
 def match_temperature(run: Run, runs: Sequence[Run]) -> float | None:
     """The satisfaction of the run without a rule, of the same seed and otherwise the same configuration, at this run's entropy.
 
-    Args:
-        run: of some method.
-        runs: among which the one without a rule is.
-
-    Returns:
-        Percent; ``None`` if there is no such run, or its entropy at the highest temperature is lower than this run's.
+    In percent; ``None`` if there is no such run, or its entropy at the highest temperature is lower than this run's.
     """
     entropy = run.values["test"].get("entropy")
     for other in runs:
@@ -61,13 +56,9 @@ def match_temperature(run: Run, runs: Sequence[Run]) -> float | None:
 
 
 def satisfaction_at(test: Mapping[str, float], entropy: float) -> float | None:
-    """Satisfaction at a mean entropy, between those measured at several temperatures.
+    """Satisfaction at a mean entropy in nats, between those measured at several temperatures.
 
     At temperature 0 all of the probability is on one class: entropy 0, and the rule holds everywhere.
-
-    Args:
-        test: measures by name: ``entropy`` and ``satisfied``, and both with ``_t0.5`` and so on.
-        entropy: at which satisfaction is asked for, in nats.
 
     Example:
         >>> test = {"entropy": 2.0, "satisfied": 10.0, "entropy_t0.5": 1.0, "satisfied_t0.5": 50.0}

@@ -34,7 +34,7 @@ def group_runs(results: Results) -> list[tuple[str, list[Run]]]:
 
 def shared_changes(results: Results) -> list[str]:
     """What all runs set otherwise than by default, if several methods were run; a note says it once instead of each row."""
-    labels = [_changes(run.label) for run in results.runs]
+    labels = [list_changes(run.label) for run in results.runs]
     if len({run.method for run in results.runs}) == 1:
         return []
     return [change for change in labels[0] if all(change in label for label in labels)]
@@ -47,7 +47,7 @@ def strip_label(label: str, shared: Sequence[str]) -> str:
         >>> strip_label("dual[epochs=5, step=0.5]", ["epochs=5"])
         'dual[step=0.5]'
     """
-    left = [change for change in _changes(label) if change not in shared]
+    left = [change for change in list_changes(label) if change not in shared]
     name = label.partition("[")[0]
     return f"{name}[{', '.join(left)}]" if left else name
 
@@ -71,7 +71,7 @@ def show_name(method: str, label: str) -> str:
     if label == method:
         return name
     for word in (FORMER, NOT_TOLD):
-        if word in _changes(label):
+        if word in list_changes(label):
             return f"{strip_label(label, [word])} ({word})"
     return name.replace(f"({method})", f"({label})") if f"({method})" in name else name + label[len(method) :]
 
@@ -103,6 +103,7 @@ def describe_column(column: Column, columns: Sequence[Column]) -> str:
     return column.label
 
 
-def _changes(label: str) -> list[str]:
+def list_changes(label: str) -> list[str]:
+    """What a label says was set otherwise than by default, ``name=value`` each."""
     inside = label.partition("[")[2].removesuffix("]")
     return inside.split(", ") if inside else []

@@ -25,9 +25,7 @@ def draw_parts(results: Results) -> Any:
 
     Bars are means, whiskers deviations, white diamonds the paper's. A line across a bar of satisfaction is what the network
     without the rule satisfies when it is made as certain. The fully supervised reference and rows with options are left out.
-
-    Returns:
-        The figure; ``None`` if the task has no parts.
+    ``None`` if the task has no parts.
     """
     if not TASKS[results.task].parts:
         return None
@@ -38,7 +36,11 @@ def draw_parts(results: Results) -> Any:
     order = sorted(rows, key=lambda label: order_of(rows[label].method, label))
     if not order:
         return None
-    figure = style.make_figure(WIDTH, 1.2 + 2.1 * len(columns))
+    title = (
+        f"{TASKS[results.task].title}\nbars: measured, mean and deviation over seeds; diamonds: the paper\n"
+        "lines: the network without the rule, made as certain"
+    )
+    figure = style.make_figure(WIDTH, 1.2 + 2.1 * len(columns), title)
     colours = style.choose_colours([(rows[name].method, name) for name in order])
     grid = figure.subplots(len(columns), 1, squeeze=False, sharex=True)
     for axes, column in zip(grid.flat, columns):
@@ -50,13 +52,6 @@ def draw_parts(results: Results) -> Any:
         axes.set_ylim(bottom=0)
     handles = [figure.axes[0].bar(0, 0, color=colours[name], label=short_name(rows[name].method, name)) for name in order]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(order), 5))
-    figure.suptitle(
-        f"{TASKS[results.task].title}\nbars: measured, mean and deviation over seeds; diamonds: the paper\n"
-        "lines: the network without the rule, made as certain",
-        x=0.01,
-        ha="left",
-        fontsize=11,
-    )
     return figure
 
 
@@ -75,14 +70,8 @@ def _draw_group(axes: Any, table: Table, column: Column, order: Sequence[str], c
         cell = rows[name].cells[position]
         middle = place + (number - (len(order) - 1) / 2) * width
         if cell.values:
-            axes.bar(
-                middle,
-                cell.mean,
-                width * 0.9,
-                yerr=cell.deviation,
-                color=colours[name],
-                error_kw={"elinewidth": 1, "ecolor": style.INK},
-            )
+            whisker = {"elinewidth": 1, "ecolor": style.INK}
+            axes.bar(middle, cell.mean, width * 0.9, yerr=cell.deviation, color=colours[name], error_kw=whisker)
         if cell.published is not None:
             axes.plot(middle, cell.published.value, "D", markersize=5, markerfacecolor="white", markeredgecolor=style.INK)
         if matched is not None and rows[name].cells[matched].values:

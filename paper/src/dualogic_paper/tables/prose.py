@@ -30,15 +30,7 @@ _FIGURE = re.compile(r"(?P<start><!-- figure (?P<what>[^>]*?) -->).*?(?P<end><!-
 
 
 def fill(page: str, tables: Mapping[str, Table]) -> str:
-    """Bring the figures of a page up to date.
-
-    Args:
-        page: with or without figures.
-        tables: by name.
-
-    Raises:
-        DataError: if a figure is of no table, row or column that there is.
-    """
+    """Bring the figures of a page up to date; refuses one that is of no table, row or column that there is."""
     return _FIGURE.sub(lambda match: f"{match['start']}{_show(match['what'], tables)}{match['end']}", page)
 
 

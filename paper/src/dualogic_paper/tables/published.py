@@ -12,19 +12,12 @@ EPOCH_SECONDS = "epoch_seconds"
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """One figure.
+    """One figure."""
 
-    Attributes:
-        text: as printed.
-        value: the mean.
-        deviation: over the runs, where the paper gives it.
-        source: where in the paper.
-    """
-
-    text: str
-    value: float
-    deviation: float | None
-    source: str
+    text: str  # as printed
+    value: float  # the mean
+    deviation: float | None  # over the runs, where the paper gives it
+    source: str  # where in the paper
 
     @classmethod
     def parse(cls, text: str, source: str) -> Published:
@@ -40,20 +33,13 @@ class Published:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Some columns of a printed table.
+    """Some columns of a printed table."""
 
-    Attributes:
-        name: the table's number, in the order of the text and then of the appendix.
-        task: the name of the task here.
-        columns: keys of the columns.
-        rows: the figures of each method, by its name here, in the order of the columns.
-        where: hyper-parameters of the task that the figures are for; all others by default.
-    """
-
-    name: str
-    task: str
-    columns: tuple[str, ...]
-    rows: Mapping[str, tuple[str, ...]]
+    name: str  # the table's number, in the order of the text and then of the appendix
+    task: str  # the name of the task here
+    columns: tuple[str, ...]  # keys of the columns
+    rows: Mapping[str, tuple[str, ...]]  # the figures of each method, by its name here, in the order of the columns
+    # hyper-parameters of the task that the figures are for; all others by default
     where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -162,12 +148,7 @@ SOURCES: tuple[Source, ...] = (
 
 
 def find_published(task: str, method: str, hyper: Mapping[str, Any] | None = None) -> dict[str, Published]:
-    """The paper's figures for one method, by the key of the column.
-
-    Args:
-        task: its name here.
-        method: its name here.
-        hyper: the task's hyper-parameters, where the paper has figures for several values of one.
+    """The paper's figures for one method, by the key of the column; ``hyper`` says for which of the task's hyper-parameters.
 
     Example:
         >>> find_published("digits", "dual")["q"].text

@@ -23,13 +23,7 @@ _GONE = {"forget": 0.0, "schedule": None, "epoch": None}
 
 
 def read_method(text: str) -> Method | None:
-    """The method that a result names.
-
-    Args:
-        text: such as ``"DL2(weight=0.5)"``; empty if no rule was taught.
-
-    Returns:
-        ``None`` if there is none, or none that is known here, or it has an option that is gone and was in use.
+    """The method that a result names; ``None`` if none is known here, or it has an option that is gone and was in use.
 
     Example:
         >>> read_method("DL2(weight=0.5)").weight
@@ -54,16 +48,10 @@ def read_method(text: str) -> Method | None:
 
 
 def mark_former(label: str, values: Mapping[str, Any]) -> str:
-    """The label of a run, with a word in front of its options if the method was another one then.
-
-    Args:
-        label: see :func:`~dualogic_paper.tables.runs.make_label`.
-        values: of the run.
-    """
+    """The label of a run, with a word in front of its options if the method was another one then."""
     config = values["config"]
     setting = TASKS[config["task"]["name"]].settings.get(config["method"], Setting())
-    made = read_method(values["method"])
-    word = ""
+    made, word = read_method(values["method"]), ""
     present = make_arm(config["method"], {**setting.options, **config["options"]}).method
     if isinstance(made, methods.Dual) and made.rules == "mean" and "each" not in config["task"].get("form", ""):
         made = dataclasses.replace(made, rules="violated")  # the same for the few rules that a task has

@@ -11,23 +11,17 @@ from typing import Any
 from dualogic.methods import Method
 from dualogic_paper.runner.config import Config, usual_values
 from dualogic_paper.tables.recorded import read_method
-from dualogic_paper.tables.times import Times
+from dualogic_paper.tables.times import Variant
 from dualogic_paper.tasks import TASKS, Task
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run that has ended, as a table needs it.
+    """One run that has ended, as a table needs it."""
 
-    Attributes:
-        label: the method and what was set otherwise than by default, such as ``dual[step=0.5]``.
-        values: see :class:`~dualogic_paper.runner.result.Result`.
-        path: where it was read.
-    """
-
-    label: str
-    values: dict[str, Any]
-    path: Path
+    label: str  # the method and what was set otherwise than by default, such as ``dual[step=0.5]``
+    values: dict[str, Any]  # see :class:`~dualogic_paper.runner.result.Result`
+    path: Path  # where it was read
 
     @property
     def task(self) -> str:
@@ -75,21 +69,15 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """All runs of a task.
+    """All runs of a task."""
 
-    Attributes:
-        task: its name.
-        runs: that have ended, sorted by label and seed.
-        unfinished: label and seed of runs that were started but have no result; known from run folders only.
-        times: how long a step takes, from a benchmark with the device to itself; see :mod:`dualogic_paper.tables.times`.
-        part: the value of the task's ``parts_by`` that these runs share; empty if they are all of the task's.
-    """
-
-    task: str
-    runs: tuple[Run, ...]
+    task: str  # its name
+    runs: tuple[Run, ...]  # that have ended, sorted by label and seed
+    # label and seed of runs that were started but have no result; known from run folders only
     unfinished: tuple[tuple[str, int], ...] = ()
-    times: Times | None = None
-    part: str = ""
+    # how long a step takes, from a benchmark with the device to itself; see :mod:`dualogic_paper.tables.times`
+    times: tuple[Variant, ...] = ()
+    part: str = ""  # the value of the task's ``parts_by`` that these runs share; empty if they are all of the task's
 
     @property
     def name(self) -> str:
@@ -111,9 +99,6 @@ class Results:
 def make_label(config: Mapping[str, Any]) -> str:
     """Name a configuration by its method and what was set otherwise than by default; runs of one label differ in the seed only.
 
-    Args:
-        config: as in a result.
-
     Example:
         >>> from dualogic_paper.tasks import Digits
         >>> make_label(Config(Digits(), "dual").as_dict())
@@ -122,20 +107,17 @@ def make_label(config: Mapping[str, Any]) -> str:
         'dual[epochs=5, step=0.5]'
     """
     hyper = config["task"]
-    changed = {name: value for name, value in hyper.items() if name != "name" and value != _defaults(TASKS[hyper["name"]])[name]}
+    changed = {
+        name: value for name, value in hyper.items() if name != "name" and value != _defaults(TASKS[hyper["name"]]).get(name)
+    }
     usual = _defaults(Config)
     others = {name: value for name, value in config.items() if name not in ("task", "method", "options", "seed")}
-    changed.update({name: value for name, value in others.items() if value != usual[name]})
+    changed.update({name: value for name, value in others.items() if value != usual.get(name)})
     changed.update(config["options"])
     words = [f"{name}={value}" for name, value in changed.items()]
     return f"{config['method']}[{', '.join(words)}]" if words else str(config["method"])
 
 
 def _defaults(kind: type) -> dict[str, Any]:
-    """A dataclass's defaults as JSON would give them back; ``None`` for what has none."""
-
-    class Absent(dict[str, Any]):
-        def __missing__(self, name: str) -> None:
-            return None
-
-    return Absent(json.loads(json.dumps(usual_values(kind), default=str)))
+    """A dataclass's defaults as JSON would give them back."""
+    return json.loads(json.dumps(usual_values(kind), default=str))  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from typing import Any
 from dualogic.errors import DataError, MissingDataError, OptionError
 from dualogic.files import write_whole
 from dualogic.report import read_object
-from dualogic_paper.runner.config import complete
+from dualogic_paper.runner.config import complete, flatten
 from dualogic_paper.runner.folder import CONFIG, RESULT
 from dualogic_paper.runner.stored import check_result, read_config
 from dualogic_paper.tables.recorded import mark_former
@@ -74,16 +74,7 @@ def find_tasks(folder: Path) -> list[str]:
 def collect(runs: Path, task: str, results: Path) -> list[Path]:
     """Copy the runs that have ended into committed files; a run of the same label and seed is replaced.
 
-    Args:
-        runs: the folder of all runs.
-        task: its name.
-        results: the folder of committed files; made if absent.
-
-    Returns:
-        The files that were written.
-
-    Raises:
-        DataError: if a run was made by source with changes that no commit has.
+    Refuses a run that was made by source with changes that no commit has. Returns the files that were written.
     """
     found = read_results(runs, task)
     changed = [run for run in found.runs if str(run.values["commit"]).endswith("+")]
@@ -151,7 +142,9 @@ def _check_together(runs: Iterable[Run]) -> None:
                 f"seed {run.seed} of {run.label} of {run.task!r} is both in {other.path} and in {run.path}; delete one"
             )
         model = first.setdefault(run.label, run)
-        differences = sorted(_differences(run.values["config"], model.values["config"]) - {"seed"})
+        mine, others = flatten(run.values["config"]), flatten(model.values["config"])
+        different = {key.rpartition(".")[2] for key in {*mine, *others} if mine.get(key) != others.get(key)}
+        differences = sorted(different - {"seed"})
         if run.values["method"] != model.values["method"]:
             # Defaults of a method may have changed between two commits.
             differences.append(f"the method ({run.values['method']} and {model.values['method']})")
@@ -160,17 +153,6 @@ def _check_together(runs: Iterable[Run]) -> None:
                 f"{run.label} with seed {run.seed} in {run.path} and with seed {model.seed} in {model.path} differ in "
                 f"{', '.join(differences)}: they cannot be averaged; run both seeds alike, or keep them in different folders"
             )
-
-
-def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
-    found: set[str] = set()
-    for name in {*one, *other}:
-        mine, theirs = one.get(name), other.get(name)
-        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-            found |= _differences(mine, theirs)
-        elif mine != theirs:
-            found.add(name)
-    return found
 
 
 # ---------------------------------------------------------------------- writing

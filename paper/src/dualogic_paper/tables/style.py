@@ -47,10 +47,7 @@ SETTINGS: dict[Any, Any] = {
 
 
 def choose_colours(rows: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """A colour for each row: a method's own for its first row, spare ones for the others.
-
-    Args:
-        rows: method and label of each.
+    """A colour for each row, from its method and label: a method's own for its first row, spare ones for the others.
 
     Example:
         >>> choose_colours([("dual", "dual"), ("dual", "dual[step=1]")])
@@ -91,13 +88,14 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     return found
 
 
-def make_figure(width: float, height: float) -> Any:
-    """An empty figure in inches; call it, and draw, within ``rc_context(SETTINGS)``."""
+def make_figure(width: float, height: float, title: str) -> Any:
+    """An empty figure, in inches, but for its title; call it, and draw, within ``rc_context(SETTINGS)``."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
 
 

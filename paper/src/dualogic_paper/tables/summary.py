@@ -9,17 +9,9 @@ from collections.abc import Callable, Sequence
 
 from dualogic_paper import arms
 from dualogic_paper.runner.config import Config
+from dualogic_paper.tables import matching
 from dualogic_paper.tables.gradient import NO_GRADIENT, NO_GRADIENT_NOTE, teaches
 from dualogic_paper.tables.marks import describe_marks, find_own, mark_rows
-from dualogic_paper.tables.matching import (
-    EQUALLY_CERTAIN,
-    EQUALLY_CERTAIN_NOTE,
-    MATCHED,
-    MATCHED_NOTE,
-    can_match,
-    equally_certain,
-    match_temperature,
-)
 from dualogic_paper.tables.naming import describe_column, group_runs, order_of, shared_changes, show_name, strip_label
 from dualogic_paper.tables.published import EPOCH_SECONDS, Published, find_published, methods_of
 from dualogic_paper.tables.runs import Results, Run
@@ -28,27 +20,16 @@ from dualogic_paper.tasks import TASKS, Column
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What one method reached in one column.
+    """What one method reached in one column."""
 
-    Attributes:
-        values: one for each run that did not diverge and has a finite figure.
-        runs: how many were made.
-        diverged: how many of them stopped early; their figures are left out of the mean.
-        decimals: how many are shown.
-        published: the paper's figure.
-        seeds: of the values.
-        best: the best mean, by more than chance; see :func:`~dualogic_paper.tables.marks.mark_rows`.
-        mark: better or worse than ``dual``, or level with it; empty if that is not known.
-    """
-
-    values: tuple[float, ...]
-    runs: int
-    diverged: int = 0
-    decimals: int = 1
-    published: Published | None = None
-    seeds: tuple[int, ...] = ()
-    best: bool = False
-    mark: str = ""
+    values: tuple[float, ...]  # one for each run that did not diverge and has a finite figure
+    runs: int  # how many were made
+    diverged: int = 0  # how many of them stopped early; their figures are left out of the mean
+    decimals: int = 1  # how many are shown
+    published: Published | None = None  # the paper's figure
+    seeds: tuple[int, ...] = ()  # of the values
+    best: bool = False  # the best mean, by more than chance; see :func:`~dualogic_paper.tables.marks.mark_rows`
+    mark: str = ""  # better or worse than ``dual``, or level with it; empty if that is not known
 
     @property
     def by_seed(self) -> dict[int, float]:
@@ -73,44 +54,31 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One method with its options.
+    """One method with its options."""
 
-    Attributes:
-        name: shown in the table.
-        label: of the runs; see :func:`~dualogic_paper.tables.runs.make_label`.
-        method: the arm.
-        seeds: how many runs there are, and what became of those that failed.
-        cells: one for each column.
-        teaches: the method's loss has a gradient on the rule; see :mod:`dualogic_paper.tables.gradient`.
-    """
-
-    name: str
-    label: str
-    method: str
-    seeds: str
-    cells: tuple[Cell, ...]
-    teaches: bool = True
+    name: str  # shown in the table
+    label: str  # of the runs; see :func:`~dualogic_paper.tables.runs.make_label`
+    method: str  # the arm
+    seeds: str  # how many runs there are, and what became of those that failed
+    cells: tuple[Cell, ...]  # one for each column
+    teaches: bool = True  # the method's loss has a gradient on the rule; see :mod:`dualogic_paper.tables.gradient`
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows of cells with a heading, ready to be printed in any form.
+    """Rows of cells with a heading, ready to be printed in any form."""
 
-    Attributes:
-        name: unique among all tables.
-        title: above it.
-        columns: of numbers.
-        rows: from top to bottom.
-        notes: sentences below it.
-        counted: what the last column counts.
-    """
+    name: str  # unique among all tables
+    title: str  # above it
+    columns: tuple[Column, ...]  # of numbers
+    rows: tuple[Row, ...]  # from top to bottom
+    notes: tuple[str, ...]  # sentences below it
+    counted: str = "seeds"  # what the last column counts
 
-    name: str
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-    counted: str = "seeds"
+    @property
+    def heads(self) -> list[str]:
+        """Of the columns of numbers and of the last one."""
+        return [*(describe_column(column, self.columns) for column in self.columns), self.counted]
 
 
 def make_table(results: Results) -> Table:
@@ -121,11 +89,9 @@ def make_table(results: Results) -> Table:
     """
     task = TASKS[results.task]
     columns = task.columns
-    if can_match(results.runs):
-        columns = (*columns, MATCHED, EQUALLY_CERTAIN)
-    timed = results.times is None and any(
-        EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs
-    )
+    if matching.can_match(results.runs):
+        columns = (*columns, matching.MATCHED, matching.EQUALLY_CERTAIN)
+    timed = not results.times and any(EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs)
     if timed:
         columns = (*columns, Column(EPOCH_SECONDS, "s / epoch", "neither"))
     rows = [_make_row(name, group, columns, results) for name, group in group_runs(results)]
@@ -137,11 +103,7 @@ def make_table(results: Results) -> Table:
 
 
 def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
-    """How many runs a row has, and how many failed.
-
-    Returns:
-        Such as ``"5"``, ``"5, diverged 2 of 5"`` or ``"3, unfinished 2"``.
-    """
+    """How many runs a row has, and how many failed, such as ``"5, diverged 2 of 5"`` or ``"3, unfinished 2"``."""
     text = str(len(runs))
     diverged = sum(run.diverged for run in runs)
     if diverged:
@@ -171,11 +133,11 @@ def _make_row(label: str, runs: Sequence[Run], columns: Sequence[Column], result
     for column in columns:
         if column.key == EPOCH_SECONDS:
             cell = make_cell(runs, seconds_of_epoch, column.decimals)
-        elif column is MATCHED:
+        elif column is matching.MATCHED:
             own = [] if method == arms.NO_RULE else runs  # at its own entropy it has its own satisfaction
-            cell = make_cell(own, lambda run: match_temperature(run, results.runs), column.decimals)
-        elif column is EQUALLY_CERTAIN:
-            cell = make_cell(runs, equally_certain, column.decimals)
+            cell = make_cell(own, lambda run: matching.match_temperature(run, results.runs), column.decimals)
+        elif column is matching.EQUALLY_CERTAIN:
+            cell = make_cell(runs, matching.equally_certain, column.decimals)
         else:
             cell = make_cell(runs, lambda run, key=column.key: run.values["test"].get(key), column.decimals)  # type: ignore[misc]
         cells.append(dataclasses.replace(cell, published=published.get(column.key)))
@@ -216,8 +178,8 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
         notes.append(NO_GRADIENT_NOTE)
     if any(cell.lacking for row in rows for cell in row.cells if row.seeds != "not run"):
         notes.append("Where a number of runs is given behind a figure, only these have it.")
-    if MATCHED in columns:
-        notes += [MATCHED_NOTE, EQUALLY_CERTAIN_NOTE]
+    if matching.MATCHED in columns:
+        notes += [matching.MATCHED_NOTE, matching.EQUALLY_CERTAIN_NOTE]
     if timed:
         notes.append("Times of runs that shared a device are longer than those of runs alone.")
     shared = shared_changes(results)
@@ -225,8 +187,7 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
         notes.append(f"All runs: {', '.join(shared)}, otherwise than by default.")
     notes += _describe_settings(results)
     notes += compare_with_paper(rows, columns)
-    run_or_published = {row.method for row in rows}
-    left_out = [name for name in TASKS[results.task].arms if name not in run_or_published]
+    left_out = [name for name in TASKS[results.task].arms if name not in {row.method for row in rows}]
     if left_out:
         notes.append(f"Not run: {', '.join(left_out)}.")
     notes.append(_describe_origin(results.runs))

@@ -16,31 +16,23 @@ from dualogic_paper.tasks import TASKS, Column
 
 def make_time_table(results: Results) -> Table | None:
     """Seconds of an epoch and their ratio to no rule, with the paper's seconds in brackets; ``None`` if nothing was measured."""
-    times = results.times
-    if times is None or not times.variants:
+    if not results.times:
         return None
     task = TASKS[results.task]
-    parts = [part for part in task.parts if any(part in variant.timings for variant in times.variants)]
+    parts = [part for part in task.parts if any(part in variant.timings for variant in results.times)]
     columns: list[Column] = []
     for part in parts:
         columns += [
             Column(f"{part}_seconds", f"{task.parts[part]}: s / epoch", "neither", 2),
             Column(f"{part}_ratio", "/ none", "neither", 3),
         ]
-    rows = [row for variant in times.variants for row in _make_rows(results, variant, parts)]
-    return Table(
-        f"{results.task}-times",
-        f"{task.title}: run time",
-        tuple(columns),
-        tuple(rows),
-        _make_notes(results, parts),
-        "steps timed",
-    )
+    rows = [row for variant in results.times for row in _make_rows(results, variant, parts)]
+    notes = _make_notes(results, parts)
+    return Table(f"{results.task}-times", f"{task.title}: run time", tuple(columns), tuple(rows), notes, "steps timed")
 
 
 def _make_rows(results: Results, variant: Variant, parts: Sequence[str]) -> list[Row]:
-    assert results.times is not None
-    first = variant is results.times.variants[0]
+    first = variant is results.times[0]
     methods = {method for network in variant.timings.values() for method in network}
     rows = []
     for method in sorted(methods, key=lambda method: order_of(method, method)):
@@ -54,9 +46,8 @@ def _make_rows(results: Results, variant: Variant, parts: Sequence[str]) -> list
             if first:  # the paper's figures stand once, beside the way in which the runner works by default
                 cells[-2] = dataclasses.replace(cells[-2], published=published)
             counts |= {timing.count} if timing else set()
-        name, label = show_name(method, method), method if first else f"{method}, {variant.name}"
-        shown = name if first else f"{name}, {variant.name}"
-        rows.append(Row(shown, label, method, " to ".join(map(str, sorted({min(counts), max(counts)}))), tuple(cells)))
+        way, steps = "" if first else f", {variant.name}", " to ".join(map(str, sorted({min(counts), max(counts)})))
+        rows.append(Row(show_name(method, method) + way, method + way, method, steps, tuple(cells)))
     return rows
 
 
@@ -67,8 +58,7 @@ def _make_cells(timing: Timing | None, plain: Timing | None, steps: int) -> tupl
 
 
 def _make_notes(results: Results, parts: Sequence[str]) -> tuple[str, ...]:
-    assert results.times is not None
-    names, variants = TASKS[results.task].parts, results.times.variants
+    names, variants = TASKS[results.task].parts, results.times
     notes = [
         f"An epoch is {variants[0].steps} steps of the median length of those timed, all methods in turn in one process; in "
         "brackets the paper's seconds (Table 6), on another machine."

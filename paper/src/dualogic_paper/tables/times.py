@@ -20,64 +20,35 @@ EAGER_ROWS = {NO_RULE: "none", "dual": "published, recorded"}
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """A step of one method on one network.
+    """A step of one method on one network."""
 
-    Attributes:
-        ms: median milliseconds.
-        count: of timed steps.
-        ratio: of its blocks of steps to those without a rule that ran beside them, the median; if none was taken, that of the
-            two medians will do.
-    """
-
-    ms: float
-    count: int
+    ms: float  # median milliseconds
+    count: int  # of timed steps
+    # of its blocks of steps to those without a rule that ran beside them, the median; if none was taken, that of the two medians
+    # will do
     ratio: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """All steps that were measured in one way.
+    """All steps that were measured in one way."""
 
-    Attributes:
-        name: the way, such as ``"captured"``.
-        device: where.
-        commit: of dualogic.
-        steps: of an epoch.
-        timings: by part of the task (its network), and by method.
-        bounds: by part: in words, what bounds a step.
-    """
-
-    name: str
-    device: str
-    commit: str
-    steps: int
-    timings: Mapping[str, Mapping[str, Timing]]
-    bounds: Mapping[str, str]
+    name: str  # the way, such as ``"captured"``
+    device: str  # where
+    commit: str  # of dualogic
+    steps: int  # of an epoch
+    timings: Mapping[str, Mapping[str, Timing]]  # by part of the task (its network), and by method
+    bounds: Mapping[str, str]  # by part: in words, what bounds a step
 
 
-@dataclasses.dataclass(frozen=True)
-class Times:
-    """All that was measured.
+def read_times(folder: Path, task: str) -> tuple[Variant, ...]:
+    """The file ``benchmarks/TASK.json`` of a folder of results, if there is one, and eager steps from the files beside it.
 
-    Attributes:
-        variants: the first is how the runner works by default.
-    """
-
-    variants: tuple[Variant, ...]
-
-
-def read_times(folder: Path, task: str) -> Times | None:
-    """The file ``benchmarks/TASK.json`` of a folder of results, and eager steps from the files beside it.
-
-    Returns:
-        ``None`` if there is no file.
-
-    Raises:
-        DataError: if it is not whole, or of another form.
+    The first is how the runner works by default. Refuses files that are not whole, or of another form.
     """
     file = folder / FOLDER / f"{task}.json"
     if not file.exists():
-        return None
+        return ()
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         variants = tuple(_read_variant(name, values) for name, values in content["variants"].items())
@@ -90,7 +61,7 @@ def read_times(folder: Path, task: str) -> Times | None:
             f"{file} or one beside it is not what dualogic_paper/speed writes ({type(error).__name__}: {error}); delete it and "
             "measure again"
         ) from error
-    return Times((*variants, *(variant for variant in eager if variant is not None)))
+    return (*variants, *(variant for variant in eager if variant is not None))
 
 
 def _read_eager(content: Mapping[str, Any], steps: int) -> Variant | None:

@@ -18,6 +18,7 @@ from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models import NETWORKS
 from dualogic_paper.tasks.augment import PADDING, crop, distort, erase, with_margin
+from dualogic_paper.tasks.readings import compare_branches, describe_reading
 from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
 
 CLASSES, SUPERCLASSES = 100, 20
@@ -194,13 +195,7 @@ class CIFAR100Problem(Problem):
         holds = {key: atom.satisfied(tol=TOLERANCE, p=logits) for key, atom in (("none", self.empty), ("all", self.full))}
         rows = torch.arange(len(pool), device=pool.device)
         weights = {} if logic is None else read_weights(logic.weights(rows), NAMES)
-        found: dict[str, float] = {}
-        for group, members in (("true_superclass", truth), ("others", ~truth)):
-            for key, value in holds.items():
-                found[f"{key}_holds_{group}"] = percent(value[members])
-                if key in weights:
-                    found[f"{key}_weight_{group}"] = weights[key][members].mean().item()
-        return found
+        return compare_branches(holds, weights, {"true_superclass": truth, "others": ~truth})
 
     def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
         """Divided by superclass: the rule is about these, and a class has few samples."""
@@ -211,13 +206,6 @@ class CIFAR100Problem(Problem):
             images = images[:, PADDING:-PADDING, PADDING:-PADDING]
         logits = in_chunks(network, images, self._as_input)
         masses = logits.softmax(-1) @ self.groups
-
-        def caption(position: int) -> str:
-            shares, found = masses[position].topk(2)
-            return "read as " + ", ".join(
-                f"{NAMES[number]} {share:.0%}" for share, number in zip(shares.tolist(), found.tolist())
-            )
-
         words = {str(self.empty): "giving a superclass no mass", str(self.full): "giving a superclass all of the mass"}
         return Samples(
             {"p": logits},
@@ -227,7 +215,7 @@ class CIFAR100Problem(Problem):
             tol=TOLERANCE,
             words=words,
             picture=lambda position: images[position].permute(2, 0, 1),
-            caption=caption,
+            caption=lambda position: describe_reading(masses[position], NAMES),
         )
 
     def _augment(self, numbers: Tensor) -> Tensor:
@@ -248,12 +236,7 @@ def make_mass(superclass: Tensor) -> Any:
 
 
 def write_rules(mass: Any, form: str, names: Sequence[str]) -> dict[str, Formula]:
-    """That one of several groups of classes has all of the probability, in one of the forms of :class:`CIFAR100`.
-
-    Args:
-        mass: of the groups, a term of one axis.
-        form: see there.
-        names: of the groups.
+    """That one of several groups of classes, whose mass is a term of one axis, has all of it; see the forms of :class:`CIFAR100`.
 
     Example:
         >>> mass = dl.var("mass", 3)
@@ -274,15 +257,7 @@ def write_rules(mass: Any, form: str, names: Sequence[str]) -> dict[str, Formula
 
 
 def read_weights(stored: Mapping[str, Tensor], names: Sequence[str]) -> dict[str, Tensor]:
-    """What the duals of :func:`write_rules` say of each group: weights on "none" (not if the form is "one") and "all".
-
-    Args:
-        stored: from :meth:`~dualogic.loss.LogicLoss.weights`; empty if the method has none.
-        names: of the groups.
-
-    Returns:
-        ``(batch, groups)`` each.
-    """
+    """What the duals of :func:`write_rules` say: weights ``(batch, groups)`` on "none" (not in the form "one") and on "all"."""
     if "rule/0" not in stored and "rule" in stored:
         return {"all": stored["rule"]}
     if not stored:

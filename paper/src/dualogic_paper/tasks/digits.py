@@ -18,6 +18,7 @@ from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
 from dualogic_paper.models.lenet import lenet5
+from dualogic_paper.tasks.readings import compare_branches
 from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
 
 SIZE = 32
@@ -171,16 +172,9 @@ class DigitsProblem(Problem):
             "not_p": NOT_P.satisfied(lead=LEAD, g=in_chunks(network, rotate(images), _as_input)),
             "q": Q.satisfied(lead=LEAD, f=in_chunks(network, images, _as_input)),
         }
-        weights = None if logic is None else logic.weights(torch.arange(len(pool), device=pool.device)).get("rule")
-        found: dict[str, float] = {}
-        for group, members in (("sixes", six), ("others", ~six)):
-            if not bool(members.any()):
-                continue
-            for position, (key, value) in enumerate(holds.items()):
-                found[f"{key}_holds_{group}"] = percent(value[members])
-                if weights is not None:
-                    found[f"{key}_weight_{group}"] = weights[members, position].mean().item()
-        return found
+        stored = None if logic is None else logic.weights(torch.arange(len(pool), device=pool.device)).get("rule")
+        weights = {} if stored is None else dict(zip(holds, stored.unbind(-1)))
+        return compare_branches(holds, weights, {"sixes": six, "others": ~six})
 
     def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
         images, labels = self.parts["validation"][""] if rows is None else (self.images, self.labels)

@@ -234,33 +234,14 @@ def make_swaps(nodes: int) -> Tensor:
 
 
 def swap_nodes(adjacency: Tensor, swaps: Tensor) -> Tensor:
-    """Every graph with each of its nodes in the place of node 0.
-
-    Args:
-        adjacency: ``(graphs, nodes, nodes)``.
-        swaps: see :func:`make_swaps`.
-
-    Returns:
-        ``(graphs, nodes, nodes, nodes)``, the second axis being the node that became the source.
-    """
+    """Graphs ``(graphs, nodes, nodes)`` with each of their nodes in the place of node 0, ``(graphs, source, nodes, nodes)``."""
     return adjacency[:, swaps[:, :, None], swaps[:, None, :]]
 
 
 def unswap_nodes(answers: Tensor, swaps: Tensor) -> Tensor:
-    """From distances in the swapped numbering to ``e[k, j]``, the distance from ``k`` to ``j`` in the graph's own.
-
-    Args:
-        answers: ``(graphs, nodes, nodes)``; the row of each source holds a number per place.
-        swaps: see :func:`make_swaps`.
-
-    Returns:
-        ``(graphs, nodes, nodes)``.
-    """
+    """From distances ``(graphs, nodes, nodes)`` in swapped numbering to ``e[k, j]``, those from ``k`` to ``j`` in the graph's."""
     return answers.gather(2, swaps.expand_as(answers))
 
 
 def _errors(predicted: Tensor, distances: Tensor) -> dict[str, float]:
-    return {
-        "mse": functional.mse_loss(predicted, distances).item(),
-        "mae": functional.l1_loss(predicted, distances).item(),
-    }
+    return {"mse": functional.mse_loss(predicted, distances).item(), "mae": functional.l1_loss(predicted, distances).item()}

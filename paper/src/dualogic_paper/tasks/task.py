@@ -26,34 +26,21 @@ MOST_SAMPLES = 2000
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A measured number: one column of a table.
+    """A measured number: one column of a table."""
 
-    Attributes:
-        key: its name in the results.
-        label: its name in tables.
-        better: which way is up; ``"neither"`` for what only describes.
-        decimals: how many are shown.
-    """
-
-    key: str
-    label: str
-    better: Literal["higher", "lower", "neither"] = "higher"
-    decimals: int = 1
+    key: str  # its name in the results
+    label: str  # its name in tables
+    better: Literal["higher", "lower", "neither"] = "higher"  # which way is up; ``"neither"`` for what only describes
+    decimals: int = 1  # how many are shown
 
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """Which numbers a hyper-parameter may have.
+    """Which numbers a hyper-parameter may have."""
 
-    Attributes:
-        low: the least.
-        high: the greatest.
-        open: leaves ``low`` and ``high`` themselves out.
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    open: bool = False
+    low: float = -math.inf  # the least
+    high: float = math.inf  # the greatest
+    open: bool = False  # leaves ``low`` and ``high`` themselves out
 
     def check(self, name: str, value: float) -> None:
         """Refuse a number outside.
@@ -185,29 +172,18 @@ COMMON_LIMITS: Mapping[str, Limit] = {
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """Some samples and what a network says about them, for a diagnosis.
+    """Some samples and what a network says about them, for a diagnosis."""
 
-    Attributes:
-        tensors: what the rules' symbols are bound to, by name, ``(n, ...)`` each.
-        inputs: what tells these samples from others, ``(n, ...)``; runs are compared where this is the same.
-        labels: classes ``(n,)`` or true values of symbols, as :func:`dualogic.diagnose` takes them.
-        classes: names of the classes.
-        tol: see :meth:`dualogic.Formula.satisfied`.
-        lead: see :meth:`dualogic.Formula.satisfied`.
-        words: what it means to make a part of a rule true, by its text, such as ``"predicting 9 on rotated images"``.
-        picture: bytes ``(channels, height, width)`` of the sample at a position.
-        caption: in words, what the network says about the sample at a position.
-    """
-
-    tensors: Mapping[str, Tensor]
-    inputs: Tensor
-    labels: Any = None
-    classes: tuple[str, ...] | None = None
-    tol: float = 0.0
-    lead: float = 0.0
+    tensors: Mapping[str, Tensor]  # what the rules' symbols are bound to, by name, ``(n, ...)`` each
+    inputs: Tensor  # what tells these samples from others, ``(n, ...)``; runs are compared where this is the same
+    labels: Any = None  # classes ``(n,)`` or true values of symbols, as :func:`dualogic.diagnose` takes them
+    classes: tuple[str, ...] | None = None  # names of the classes
+    tol: float = 0.0  # see :meth:`dualogic.Formula.satisfied`
+    lead: float = 0.0  # see :meth:`dualogic.Formula.satisfied`
+    # what it means to make a part of a rule true, by its text, such as ``"predicting 9 on rotated images"``
     words: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    picture: Callable[[int], Tensor] | None = None
-    caption: Callable[[int], str] | None = None
+    picture: Callable[[int], Tensor] | None = None  # bytes ``(channels, height, width)`` of the sample at a position
+    caption: Callable[[int], str] | None = None  # in words, what the network says about the sample at a position
 
 
 class Problem(abc.ABC):
@@ -215,21 +191,15 @@ class Problem(abc.ABC):
 
     Training samples are numbered from 0; ``labelled`` and ``unlabelled`` say which are which. What a method may not see is
     kept here too, for reports.
-
-    Attributes:
-        rules: by name.
-        labelled: numbers of the samples whose labels the task loss may use.
-        unlabelled: numbers of the others; their labels are used by the fully supervised reference alone.
-        beliefs: the symbol that is bound to logits, for what is taught in the place of rules; none if that does not apply.
-        groups: which classes make up each superclass, ``(classes, superclasses)`` of 0 and 1; likewise.
     """
 
+    # the symbol that is bound to logits, for what is taught in the place of rules; none if that does not apply
     beliefs: ClassVar[str | None] = None
-    groups: Tensor | None = None
+    groups: Tensor | None = None  # which classes make up each superclass, ``(classes, superclasses)`` of 0 and 1; likewise
 
-    rules: Mapping[str, Formula]
-    labelled: Tensor
-    unlabelled: Tensor
+    rules: Mapping[str, Formula]  # by name
+    labelled: Tensor  # numbers of the samples whose labels the task loss may use
+    unlabelled: Tensor  # numbers of the others; their labels are used by the fully supervised reference alone
 
     def rules_for(self, method: Method) -> Mapping[str, Formula]:
         """The rules in the form that a method can take: :attr:`rules`, unless it needs another one of the same content."""
@@ -301,15 +271,5 @@ def percent(holds: Tensor) -> float:
 
 @torch.no_grad()
 def in_chunks(network: nn.Module, inputs: Tensor, prepare: Any = None) -> Tensor:
-    """The network's outputs for many samples, a chunk at a time, in float32.
-
-    Args:
-        network: called on each chunk.
-        inputs: ``(n, ...)``.
-        prepare: what is done to a chunk before; nothing by default.
-
-    Returns:
-        ``(n, ...)``.
-    """
-    parts = [network(chunk if prepare is None else prepare(chunk)).float() for chunk in inputs.split(CHUNK)]
-    return torch.cat(parts)
+    """The network's outputs ``(n, ...)`` for many samples ``(n, ...)``, prepared and computed a chunk at a time, in float32."""
+    return torch.cat([network(chunk if prepare is None else prepare(chunk)).float() for chunk in inputs.split(CHUNK)])

@@ -16,6 +16,7 @@ from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models import resnet18
+from dualogic_paper.tasks.readings import compare_branches, describe_reading
 from dualogic_paper.tasks.task import (
     AT_LEAST_ONE,
     Column,
@@ -164,25 +165,15 @@ class TransferProblem(Problem):
             "no_machine": (mass[0] == 0).satisfied(tol=TOLERANCE, p=logits),
             "machine": (mass[0] == 1).satisfied(tol=TOLERANCE, p=logits),
         }
-        weights = None if logic is None else logic.weights(torch.arange(len(pool), device=pool.device)).get("rule/0")
-        found: dict[str, float] = {}
-        for group, members in (("machines", truth), ("animals", ~truth)):
-            for position, (key, value) in enumerate(holds.items()):
-                found[f"{key}_holds_{group}"] = percent(value[members])
-                if weights is not None:
-                    found[f"{key}_weight_{group}"] = weights[members, 0, position].mean().item()
-        return found
+        stored = None if logic is None else logic.weights(torch.arange(len(pool), device=pool.device)).get("rule/0")
+        weights = {} if stored is None else dict(zip(holds, stored[:, 0].unbind(-1)))
+        return compare_branches(holds, weights, {"machines": truth, "animals": ~truth})
 
     def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
         images, labels = self.parts["validation"][""] if rows is None else (self.images, self.labels)
         chosen = spread(len(labels)).to(labels.device) if rows is None else rows
         images, labels = images[chosen], labels[chosen]
         logits = in_chunks(network, images, self._as_input)
-
-        def caption(position: int) -> str:
-            shares, classes = logits[position].softmax(-1).topk(2)
-            return "read as " + ", ".join(f"{CLASSES[number]} {share:.0%}" for share, number in zip(shares.tolist(), classes))
-
         return Samples(
             {"p": logits},
             images,
@@ -191,7 +182,7 @@ class TransferProblem(Problem):
             tol=TOLERANCE,
             words=WORDS,
             picture=lambda position: images[position],
-            caption=caption,
+            caption=lambda position: describe_reading(logits[position].softmax(-1), CLASSES),
         )
 
     def _as_input(self, images: Tensor) -> Tensor:
