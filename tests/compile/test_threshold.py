@@ -150,9 +150,10 @@ def test_recorded_calls_have_the_bits_of_others():
 # ---------------------------------------------------------------------- numbers as consequents
 
 
-@given(doubt=st.floats(-2, 4), short=st.floats(0.5, 5))
-def test_how_far_a_number_is_off_does_not_say_who_gives_way(doubt, short):
-    """A belief that has to give way, or a number: the weight is the belief, in whatever unit the number is."""
+@given(belief=st.floats(-2, 4), short=st.floats(1.4, 50))
+def test_how_far_a_number_is_off_says_little_about_who_gives_way(belief, short):
+    """In whatever unit it is: a belief of 1 to e is all that is held against it, and half of that counts."""
     logic = dl.LogicLoss(b >> (x >= 0), 1, dl.methods.Dual(evidence=False), dtype=torch.float64)
-    logic(torch.arange(1), b=of(doubt), x=of(-short))
-    assert logic.weights(torch.arange(1))["rule"][0, 1].item() == pytest.approx(torch.tensor(doubt).sigmoid().item(), abs=1e-6)
+    logic(torch.arange(1), b=of(belief), x=of(-short))
+    expected = torch.tensor(belief - 0.5).sigmoid().item()
+    assert logic.weights(torch.arange(1))["rule"][0, 1].item() == pytest.approx(expected, abs=1e-6)

@@ -34,6 +34,8 @@ CALM = 0.03
 HOLD_BACK = 300.0
 """How steeply a rule's pull falls with what exceeds it."""
 RAREST = 1e-6
+DOUBT = 1.0
+"""The log-odds that a number which is off has against it, at most: how far it is off depends on its unit."""
 
 
 @dataclasses.dataclass
@@ -111,8 +113,8 @@ def lean(
     both = sides.detach()
     beliefs = Beliefs.of(both, level.logarithmic)
     both_odds = beliefs.odds(both)
-    # A number has no belief of its own: how far it is off says nothing about who is wrong.
-    odds = join_odds(both_odds[:, 0], both_odds[:, 1], 1.0 if level.compares[1] else share)
+    second = both_odds[:, 1].clamp_min(-DOUBT) if level.compares[1] else both_odds[:, 1]
+    odds = join_odds(both_odds[:, 0], second, share)
     weight = rule.lean(odds, None if columns is None else columns[:, 1])
     slopes = None
     if mask is None and (sloped or not (torch.is_grad_enabled() or is_transformed())):
