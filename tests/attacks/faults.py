@@ -198,7 +198,7 @@ MUTANTS = (
         "src/dualogic/diagnosis/pull.py",
         "each.reshape(len(each), -1).sum(1)",
         "each.flatten(1).sum(1)",
-        "tests/diagnosis/test_monitor.py -k scalar",
+        "tests/diagnosis/test_monitor_looks.py -k scalar",
     ),
     # Experiments
     Mutant(

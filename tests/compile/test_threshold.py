@@ -133,7 +133,7 @@ def test_the_beliefs_of_the_call_itself_change_nothing(imply_step):
 
 
 def test_recorded_calls_have_the_bits_of_others():
-    rule = {"one": (x >= 0) >> b, "two": (y >= 0) >> (x <= 2)}
+    rule = {"one": (x >= 0) >> b, "two": (y >= 0) >> b, "three": (y >= 0) >> (x <= 2), "four": b >> (x >= 1)}
     losses = []
     for capture in (True, False):
         torch.manual_seed(0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from dualogic.compile.atoms import Compare, RelationValue
+from dualogic.compile.atoms import Compare, Depth, RelationValue
 from dualogic.compile.binding import Binder, Bound
 from dualogic.compile.build import Builder
 from dualogic.compile.instructions import Context, Guided, Registers, Settled, fetch
@@ -123,7 +123,8 @@ class Plan(Binder):
     def fixed(self) -> list[Tensor]:
         """The tensors that it has made so far, and never changes."""
         relations = [each.program.fixed() for each in self.instructions if isinstance(each, RelationValue)]
-        return [*self._positions.all(), *(tensor for group in (*self._on_device.all(), *relations) for tensor in group)]
+        flags = [each.flags.all() for each in self.instructions if isinstance(each, Depth)]
+        return [*self._positions.all(), *(tensor for group in (*self._on_device.all(), *relations, *flags) for tensor in group)]
 
     @staticmethod
     def _root(branch: Branch, registers: Registers | Guided | Settled, combine: Combine, count: int) -> Tensor:

@@ -250,7 +250,8 @@ class LogicLoss(KeptModule):
         With ``method="dual"`` a rule that has implications also has ``"evidence"``: a mapping from their paths, as in
         :meth:`weights`, to how much of the antecedent is taken for evidence. 1 means that the rule reads its antecedent and
         teaches its consequent alone; 0 that either may give way. It starts at 1 and falls as the consequent is seen to be known
-        without the antecedent, unless ``evidence=`` or :func:`dualogic.evidence` says what it is. And then there is
+        without the antecedent, unless ``evidence=`` or :func:`dualogic.evidence` says what it is. Of an antecedent that compares
+        numbers nothing is found out: it is 0, and numbers give way that have a gradient. And then there is
         ``"strength"``: 1, or less while the rule holds back because the belief in its antecedent falls.
 
         Example:

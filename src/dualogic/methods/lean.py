@@ -102,7 +102,11 @@ def lean(
     """
     sides = values if mask is None else possible_sides(values, mask)
     if level.compares[0]:
-        return _lean_numbers(sides, mask, columns, share, rule, extent, remember, believed)
+        seen = Depths.of(sides.detach(), columns, rule, extent) if believed is None else believed
+        cost = divide_threshold(sides[:, 0], sides[:, 1], seen.weight, share, seen.values[:, 0])
+        if mask is not None:
+            cost = torch.where(mask[:, 1], cost, deny_threshold(sides[:, 0]))
+        return cost, seen if remember and believed is None else None
     if believed is not None:
         antecedent, consequent = sides.unbind(1)
         known = believed.values[:, 0], believed.values[:, 1]
@@ -127,32 +131,15 @@ def lean(
     return cost, Leaning(both, beliefs, both_odds, odds, weight, columns, extent, slopes) if remember else None
 
 
-def _lean_numbers(
-    values: Tensor,
-    mask: Tensor | None,
-    columns: Tensor | None,
-    share: Tensor | float,
-    rule: UpdateRule,
-    extent: tuple[int, ...],
-    remember: bool,
-    believed: Leaning | None,
-) -> tuple[Tensor, Leaning | None]:
-    """:func:`lean` where antecedents compare numbers, see :mod:`dualogic.compile.threshold`."""
-    antecedent, consequent = values.unbind(1)
-    seen = believed
-    if seen is None:
-        both = values.detach()
-        odds = find_odds(both)
-        weight = rule.lean(odds, None if columns is None else columns[:, 1])
-        seen = Depths(both, Beliefs(both, None, None), both, odds, weight, columns, extent, None)
-    cost = divide_threshold(antecedent, consequent, seen.weight, share, seen.values[:, 0])
-    if mask is not None:
-        cost = torch.where(mask[:, 1], cost, deny_threshold(antecedent))
-    return cost, seen if remember and believed is None else None
-
-
 class Depths(Leaning):
     """What happened where antecedents compare numbers: they are no beliefs, and ``both_odds`` means nothing."""
+
+    @classmethod
+    def of(cls, values: Tensor, columns: Tensor | None, rule: UpdateRule, extent: tuple[int, ...]) -> Depths:
+        """From values without a gradient, see :mod:`dualogic.compile.threshold`."""
+        odds = find_odds(values)
+        weight = rule.lean(odds, None if columns is None else columns[:, 1])
+        return cls(values, Beliefs(values, None, None), values, odds, weight, columns, extent, None)
 
     @property
     def costs(self) -> Tensor:
