@@ -13,6 +13,7 @@ from typing import Any
 
 from dualogic_paper.tables import style
 from dualogic_paper.tables.branches import Branch, find_branches
+from dualogic_paper.tables.by_heart import draw_heart
 from dualogic_paper.tables.certainty_figure import draw_certainty
 from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name, strip_label
 from dualogic_paper.tables.parts import divide
@@ -66,7 +67,8 @@ def save_figures(results: Results, path: Path) -> list[Path]:
     If ``path`` is ``digits.png``, the files are named ``digits-comparison.png``, ``digits-curves.png`` and, for a task whose
     results say how its rule is met, ``digits-rule.png``. A task with parts has these for each, named
     ``cifar100-vgg16-comparison.png``, and the paper's Figure 2, ``cifar100-parts.png``; where satisfaction was measured at
-    several temperatures, also ``cifar100-vgg16-certainty.png``.
+    several temperatures, also ``cifar100-vgg16-certainty.png``, and where the pool was looked at,
+    ``cifar100-vgg16-heart.png``.
     """
     import matplotlib as mpl
 
@@ -75,6 +77,7 @@ def save_figures(results: Results, path: Path) -> list[Path]:
         "curves": draw_curves,
         "rule": draw_rule,
         "certainty": draw_certainty,
+        "heart": draw_heart,
     }
     wanted = [(f"-{part.part}-{name}", draw, part) for part in divide(results) for name, draw in drawings.items()]
     written = []

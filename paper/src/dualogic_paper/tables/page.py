@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dualogic.errors import DataError, MissingDataError
 from dualogic_paper.tables.branches import make_branch_table
+from dualogic_paper.tables.by_heart import make_heart_table
 from dualogic_paper.tables.formats import to_markdown
 from dualogic_paper.tables.parts import divide
 from dualogic_paper.tables.prose import fill
@@ -28,8 +29,9 @@ _MARK = re.compile(r"<!-- (?:begin|end) [\w-]+ -->")
 
 
 def make_tables(results: Results) -> list[Table]:
-    """All tables of a task: for each part what was measured and how the rule is met, and the times."""
-    found = [table for part in divide(results) for table in (make_table(part), make_branch_table(part))]
+    """All tables of a task: for each part what was measured, how the rule is met and how much of it by heart; and the times."""
+    makers = (make_table, make_branch_table, make_heart_table)
+    found = [maker(part) for part in divide(results) for maker in makers]
     return [table for table in (*found, make_time_table(results)) if table is not None]
 
 
@@ -37,11 +39,12 @@ def make_block(results: Results) -> str:
     """The tables of one task between markers."""
     lines = [f"<!-- begin {results.task} -->", f"## {TASKS[results.task].title}", ""]
     for part in divide(results):
-        branches = make_branch_table(part)
         lines += [f"### {part.part_title}", ""] if part.part else []
         lines.append(to_markdown(make_table(part)))
-        if branches is not None:
-            lines += [f"###{'#' if part.part else ''} Duals read as probabilities", "", to_markdown(branches)]
+        others = {"Duals read as probabilities": make_branch_table(part), "Training images and new ones": make_heart_table(part)}
+        for title, table in others.items():
+            if table is not None:
+                lines += [f"###{'#' if part.part else ''} {title}", "", to_markdown(table)]
     times = make_time_table(results)
     if times is not None:
         lines += ["### Run time", "", to_markdown(times)]

@@ -1,0 +1,100 @@
+"""How often a rule holds on images that the network was trained on, and on new ones: what was learned, and what by heart.
+
+The runs of CIFAR-100 note for images of the pool, unchanged, how often a superclass has all of the mass: the right one, and each
+of the others. At most one can have it, so the rule holds on their sum.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from dualogic_paper.tables import style
+from dualogic_paper.tables.naming import group_runs, short_name, show_name
+from dualogic_paper.tables.runs import Results, Run
+from dualogic_paper.tables.summary import Row, Table, count_seeds, make_cell
+from dualogic_paper.tasks import Column
+from dualogic_paper.tasks.cifar100 import SUPERCLASSES
+
+RIGHT, OTHERS = "pool/all_holds_true_superclass", "pool/all_holds_others"
+MIDDLE = 0.6
+"""Of training, after which the learning rate falls below a half of its highest."""
+COLUMNS = (
+    Column("early_pool", "trained on, after 60 % of the epochs", "neither"),
+    Column("early_new", "new, then", "neither"),
+    Column("pool", "trained on, at the end", "neither"),
+    Column("new", "new, at the end", "neither"),
+    Column("gap", "difference", "neither"),
+    Column("right", "of those trained on that meet it, superclass right", "neither"),
+)
+NOTE = (
+    "Share of images that meet the rule, in percent: of 2,000 unlabelled images that the network was trained on, and of the "
+    "validation images. Mean ± standard deviation over seeds."
+)
+
+
+def holds(row: Mapping[str, float]) -> tuple[float, float] | None:
+    """From what was measured after an epoch: on how many images of the pool the rule holds, and on how many rightly, in percent.
+
+    Example:
+        >>> holds({RIGHT: 60.0, OTHERS: 1.0})
+        (79.0, 60.0)
+    """
+    return (row[RIGHT] + (SUPERCLASSES - 1) * row[OTHERS], row[RIGHT]) if RIGHT in row and OTHERS in row else None
+
+
+def make_heart_table(results: Results) -> Table | None:
+    """A row for each method; ``None`` if nothing was noted of the pool, or satisfaction not measured."""
+    groups = [(label, runs) for label, runs in group_runs(results) if any(map(_read, runs))]
+    rows = [
+        Row(
+            show_name(runs[0].method, label),
+            label,
+            runs[0].method,
+            count_seeds(label, runs, results),
+            tuple(make_cell(runs, lambda run, key=column.key: _read(run).get(key), column.decimals) for column in COLUMNS),  # type: ignore[misc]
+        )
+        for label, runs in groups
+    ]
+    title = f"{results.title}: training images and new ones"
+    return Table(f"{results.name}-heart", title, COLUMNS, tuple(rows), (NOTE,)) if rows else None
+
+
+def _read(run: Run) -> dict[str, float]:
+    known = [(row["epoch"], pool, row["satisfied"]) for row in run.curve if (pool := holds(row)) and "satisfied" in row]
+    if not known:
+        return {}
+    middle = min(known, key=lambda point: abs(point[0] - MIDDLE * known[-1][0]))
+    (pool, right), new = known[-1][1:]
+    found = {"early_pool": middle[1][0], "early_new": middle[2], "pool": pool, "new": new, "gap": pool - new}
+    return {**found, "right": 100 * right / pool} if pool else found
+
+
+def draw_heart(results: Results) -> Any:
+    """A panel for each method: how often the rule holds over training, on the two kinds of images; ``None`` as above."""
+    groups = [(label, runs) for label, runs in group_runs(results) if any(map(_read, runs))]
+    if not groups:
+        return None
+    wide = min(5, len(groups))
+    high = -(-len(groups) // wide)
+    title = f"{results.title}: the rule holds on % of the images, mean over seeds\nsolid: training images; dashed: new images"
+    figure = style.make_figure(2.5 * wide, 2.2 * high + 0.6, title)
+    grid = figure.subplots(high, wide, squeeze=False, sharex=True, sharey=True)
+    colours = style.choose_colours([(runs[0].method, label) for label, runs in groups])
+    for axes, (label, runs) in zip(grid.flat, groups):
+        points: dict[float, list[tuple[float, float]]] = {}
+        for row in (row for run in runs for row in run.curve):
+            pool = holds(row)
+            if pool and "satisfied" in row:
+                points.setdefault(row["epoch"], []).append((pool[0], row["satisfied"]))
+        epochs = sorted(points)
+        for place, dash in enumerate(("-", "--")):
+            means = [statistics.fmean(point[place] for point in points[epoch]) for epoch in epochs]
+            axes.plot(epochs, means, dash, color=colours[label])
+        axes.set_title(short_name(runs[0].method, label).replace("[", "\n["), fontsize=8)
+    for axes in grid.flat[len(groups) :]:
+        axes.set_axis_off()
+    for axes in grid[-1]:
+        axes.set_xlabel("epoch")
+    return figure
