@@ -62,13 +62,13 @@ def make_heart_table(results: Results) -> Table | None:
 
 
 def _read(run: Run) -> dict[str, float]:
-    known = [(row["epoch"], pool, row["satisfied"]) for row in run.curve if (pool := holds(row)) and "satisfied" in row]
+    known = [(row["epoch"], found, row["satisfied"]) for row in run.curve if (found := holds(row)) and "satisfied" in row]
     if not known:
         return {}
-    middle = min(known, key=lambda point: abs(point[0] - MIDDLE * known[-1][0]))
+    early = min(known, key=lambda point: abs(point[0] - MIDDLE * known[-1][0]))
     (pool, right), new = known[-1][1:]
-    found = {"early_pool": middle[1][0], "early_new": middle[2], "pool": pool, "new": new, "gap": pool - new}
-    return {**found, "right": 100 * right / pool} if pool else found
+    figures = {"early_pool": early[1][0], "early_new": early[2], "pool": pool, "new": new, "gap": pool - new}
+    return {**figures, "right": 100 * right / pool} if pool else figures
 
 
 def draw_heart(results: Results) -> Any:
