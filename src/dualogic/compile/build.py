@@ -107,11 +107,12 @@ class Builder(TermBuilder):
             share=share,
             logarithmic=self.mode == "log",
             compares=compares,
+            turned=isinstance(first, Resting) and first.turned,
         )
         branches, ranks = [], []
         for (_, self._ceding), group in groups.items():
             below = [strip_levels(_operands(node)[place]) for place in group for node in nodes]
-            names = [f"{path}/{place}" for place in group for path in paths]
+            names = [f"{path}/{1 - place if level.turned else place}" for place in group for path in paths]
             rank = len(below[0].shape)
             self._signed = compares[0] and group == [0] if isinstance(first, Resting) else signed
             branches.append(self.formula(below, (len(group), *lanes), names, frozenset(d for d in tied if -d <= rank)))

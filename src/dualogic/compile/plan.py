@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import torch
 from torch import Tensor
@@ -47,13 +47,14 @@ class Plan(Binder):
         evidence: float | None,
         resting: bool,
         unlabelled: Unlabelled = (),
+        given: Collection[str] = (),
     ) -> None:
         if mode not in MODES:
             raise OptionError(f"class_cost must be 'probability' or 'log'; got {mode!r}")
         # Symbols that normalisation dropped must still be bound, so they are read from the rules as written.
         super().__init__(dict(rules))
         self.mode = mode
-        formulas = {name: to_nnf(formula, evidence, resting, unlabelled) for name, formula in rules}
+        formulas = {name: to_nnf(formula, evidence, resting, unlabelled, given) for name, formula in rules}
         if mode == "probability":
             formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
         self._formulas = formulas
@@ -192,6 +193,7 @@ def compile_rules(
     evidence: float | None = 0.0,
     resting: bool = False,
     unlabelled: Unlabelled = (),
+    given: Collection[str] = (),
 ) -> Plan:
     """The plan for named rules; plans are cached.
 
@@ -201,13 +203,19 @@ def compile_rules(
         evidence: the share of evidence of antecedents that are not marked; see :func:`~dualogic.normalize.nnf.to_nnf`.
         resting: whether implications rest; likewise.
         unlabelled: what no label shows; likewise.
+        given: what no rule can change; likewise.
     """
-    return _compile(tuple(rules), mode, evidence, resting, unlabelled)
+    return _compile(tuple(rules), mode, evidence, resting, unlabelled, frozenset(given))
 
 
 @functools.lru_cache(maxsize=256)
 def _compile(
-    rules: tuple[tuple[str, Formula], ...], mode: str, evidence: float | None, resting: bool, unlabelled: Unlabelled
+    rules: tuple[tuple[str, Formula], ...],
+    mode: str,
+    evidence: float | None,
+    resting: bool,
+    unlabelled: Unlabelled,
+    given: frozenset[str],
 ) -> Plan:
     with outside_inference(), torch.device("cpu"):
-        return Plan(rules, mode, evidence, resting, unlabelled)
+        return Plan(rules, mode, evidence, resting, unlabelled, given)

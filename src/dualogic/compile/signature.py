@@ -34,7 +34,8 @@ _DETAILS: dict[type, Callable[[Any], Any]] = {
     ClassIn: lambda node: len(node.classes) > 1,
     ClassRelation: lambda node: (node.operation, node.steps, node.sides),
     Quantifier: lambda node: (node.operation, node.dims, node.where is None, node.tied),
-    **dict.fromkeys((Evidence, Resting), lambda node: node.share),
+    Evidence: lambda node: node.share,
+    Resting: lambda node: (node.share, node.turned),
 }
 """What must be the same of two nodes beside what is below them, by their type; of any other type the operation, if it has one."""
 

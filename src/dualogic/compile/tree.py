@@ -37,6 +37,7 @@ class Level:
     formulas: tuple[Formula, ...] = dataclasses.field(repr=False)  # the connectives themselves, for messages
     share: float | None = 0.0  # for ">>", how much of the antecedent is evidence; `None` where that is to be found out
     logarithmic: bool = True  # for ">>", class costs are `-log p`
+    turned: bool = False  # for ">>", it was written the other way round
     # For ">>", whether antecedent and consequent compare numbers, and nothing else. The value of such an antecedent is not a
     # cost, but what compile/threshold.py says.
     compares: tuple[bool, bool] = (False, False)

@@ -332,11 +332,13 @@ class Resting(Formula):
         antecedent: what has to be believed, in normal form; a :class:`Premise` unless it is a class or a Boolean.
         consequent: in normal form.
         share: how much of the antecedent is evidence; ``None`` where that is to be found out.
+        turned: it was written the other way round, ``~consequent >> ~antecedent``.
     """
 
     antecedent: Formula
     consequent: Formula
     share: float | None
+    turned: bool = False
     _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 

@@ -17,6 +17,8 @@ from dualogic.duals.guard import Guard
 from dualogic.duals.table import DualTable
 from dualogic.errors import SampleIndexError, ShortcutWarning, StateError
 from dualogic.formula.connective import Formula
+from dualogic.formula.node import Node
+from dualogic.formula.symbol import Mask
 from dualogic.loss.beliefs import split, tile_where
 from dualogic.loss.selection import Selection
 from dualogic.methods.base import Program, State
@@ -88,6 +90,11 @@ def prepare(parts: Parts, index: Any, where: Any, believe: Any, tensors: dict[st
     updating = parts.learning and not parts.frozen and batch > 0
     at_once = reads_at_once(bound.device)
     return Call(index, bound, believed, views, selection, peers, batch, updating, optimal, at_once)
+
+
+def find_given(symbols: Mapping[str, Node], predicted: tuple[str, ...]) -> tuple[str, ...]:
+    """The symbols that no rule can change: those without a gradient, where others have one. What a mask says is no belief."""
+    return tuple(name for name, symbol in symbols.items() if name not in predicted and not isinstance(symbol, Mask))
 
 
 def reads_at_once(device: torch.device) -> bool:

@@ -59,11 +59,12 @@ class Mistakes:
         positions: whether every index so far was 0, 1, 2, ..., as the positions in a batch are.
         parameter: one of those that the latest call in ``eval()`` depends on, with its version when a gradient came back.
         trained: how often it has changed between two such calls.
+        late: whether a warning of late gradients was given.
     """
 
     def __init__(self) -> None:
         self.steps = self.visits = self.largest = self.watched = self.trained = 0
-        self.positions = True
+        self.positions, self.late = True, False
         self.parameter: weakref.ref[Tensor] | None = None
         self.version: int | None = None
 
@@ -82,6 +83,17 @@ class Mistakes:
         if len(next(iter(tensors.values()))) and not _is_captured(value):
             self.steps += 1
             self._look_at_step(loss, index, tensors)
+
+    def look_for_late_gradients(self, given: tuple[str, ...] | None, predicted: tuple[str, ...]) -> None:
+        """What had no gradient in the first training call is taken as given from then on."""
+        late = sorted({*(given or ())}.intersection(predicted))
+        if late and not self.late:
+            self.late = True
+            _warn(
+                f"{' and '.join(map(repr, late))}: had no gradient in the first training call, so that the rules take it as "
+                f"given, and has one now; if it should be taught too, call logic.reset_() here, or make a new LogicLoss",
+                depth=6,
+            )
 
     def _look_at_step(self, loss: LogicLoss, index: Any, tensors: Mapping[str, Any]) -> None:
         if self.steps == 1:

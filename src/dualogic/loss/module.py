@@ -13,12 +13,13 @@ from dualogic.compile.evaluate import are_satisfied
 from dualogic.duals.memory import Memory
 from dualogic.errors import StateError
 from dualogic.formula.connective import Formula
-from dualogic.loss.checks import prepare, reads_at_once, warn_untaught
+from dualogic.loss.checks import find_given, prepare, reads_at_once, warn_untaught
 from dualogic.loss.inspection import View, describe, look_at, summarise
 from dualogic.loss.repeated import call_again
 from dualogic.loss.state import KeptModule
 from dualogic.loss.step import reduce, take_step
 from dualogic.methods import Method
+from dualogic.numerics import is_transformed
 
 if TYPE_CHECKING:
     from dualogic.diagnosis import ShortcutReport
@@ -146,6 +147,11 @@ class LogicLoss(KeptModule):
         parts = self._parts()
         call = prepare(parts, index, where, believe, tensors)
         run.validated = run.validated or not compiling
+        if call.updating and not (compiling or is_transformed()):
+            if self._given is None and call.bound.predicted:
+                self._face(find_given(self._program.plan.symbols, call.bound.predicted))
+                parts = self._parts()
+            self._mistakes.look_for_late_gradients(self._given, call.bound.predicted)
         outcome = take_step(parts, call)
         if call.updating and not run.told and not compiling:
             run.told = warn_untaught(self.rules, self._program, call.bound, outcome.losses)

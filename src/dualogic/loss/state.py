@@ -14,7 +14,7 @@ from dualogic.arguments import check_choice, check_rules, check_samples, check_w
 from dualogic.constants import outside_inference
 from dualogic.duals.factory import find_peers, make_table
 from dualogic.duals.guard import Guard
-from dualogic.duals.table import DualTable
+from dualogic.duals.table import DualTable, SharedRow
 from dualogic.errors import OptionError, StateError
 from dualogic.formula.connective import Formula
 from dualogic.formula.printing import fingerprint
@@ -61,6 +61,7 @@ class KeptModule(nn.Module):
         self.update: str = update
         self.reduction: str = reduction
         self.capture: bool = capture
+        self._given: tuple[str, ...] | None = None  # symbols without a gradient in training; `None` before it begins
         self._program: Program = self._compile()
         warn_of_idle_rules(self.rules)
         self._peers: Peers | None = find_peers(process_group)
@@ -79,7 +80,26 @@ class KeptModule(nn.Module):
         self._mark_static()
 
     def _compile(self) -> Program:
-        return self.method.program(self.rules).for_samples(self.num_samples)
+        return self.method.program(self.rules).facing(self._given or ()).for_samples(self.num_samples)
+
+    def _face(self, given: tuple[str, ...]) -> None:
+        """Take it that no rule can change these symbols: nothing is learned yet, or what was is about to be replaced."""
+        self._given, before = given, self._program
+        program = self._compile()
+        if program.plan is before.plan:
+            return
+        table, device = self._table, self._table.device
+        with outside_inference():
+            if program.width != before.width:
+                if type(table) not in (DualTable, SharedRow):
+                    self._given = ()  # rows that lie elsewhere have the width that they have
+                    return
+                table = make_table("device", self.num_samples, program.width, table.values.dtype)
+                table.to_(device)
+            state = program.initial_state(self._state["delta"].dtype)
+            self._state = {name: value.to(device) for name, value in state.items()}
+        self._program, self._table = program, table
+        self._mark_static()
 
     def _parts(self) -> Parts:
         manual, frozen, validated = self.update == "manual", self._run.frozen > 0, self._run.validated
@@ -180,11 +200,13 @@ class KeptModule(nn.Module):
     def reset_(self) -> Self:
         """Forget everything learned: equal weights, initial ``delta``, no steps."""
         with self._run.lock:
+            self._face(())
             self._table.reset_()
             for name, value in self._program.initial_state(self._state["delta"].dtype).items():
                 self._state[name].copy_(value)
             self._run.pending = None
             self._run.last = {}
+            self._given = None  # the next training call tells anew
         return self
 
     @property
@@ -225,7 +247,8 @@ class KeptModule(nn.Module):
     def get_extra_state(self) -> dict[str, Any]:
         """What a checkpoint must agree on (rules, method, number of samples, a file that holds the rows), and the weights."""
         file = self._table.left_out
-        return {**self._describe(), "weight": dict(self._weight), **({} if file is None else {"file": file})}
+        kept = {"weight": dict(self._weight), "given": self._given}
+        return {**self._describe(), **kept, **({} if file is None else {"file": file})}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Checked in ``_load_from_state_dict``, before anything is written."""
@@ -235,26 +258,33 @@ class KeptModule(nn.Module):
     ) -> None:
         missing_keys, _, error_msgs = lists
         with self._run.lock:
+            extra = state_dict.get(f"{prefix}_extra_state")
+            problems = differences(extra, self.get_extra_state(), self.rules)
+            before = self._given, self._program, self._table, self._state
+            if extra is not None and not problems:
+                self._face(tuple(extra.get("given") or ()))
             saved = [key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)]
             own = {**self._table.loading(saved), **self._state}
             rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
             lacking = len(missing_keys)
             super()._load_from_state_dict(rest, prefix, local_metadata, strict, *lists)
             missing_keys.extend(prefix + name for name in own if prefix + name not in state_dict)
-            extra = state_dict.get(f"{prefix}_extra_state")
-            problems = differences(extra, self.get_extra_state(), self.rules)
             for name, value in own.items():
                 if prefix + name in state_dict:
                     fault = find_fault(name, state_dict[prefix + name], value, self._program.plan.masked)
                     problems += [] if fault is None else [f"{prefix}{name} {fault}"]
             if problems:
                 error_msgs.append("the checkpoint does not fit this LogicLoss, and none of it was loaded: " + "; ".join(problems))
-            elif len(missing_keys) == lacking:
+            if problems or len(missing_keys) != lacking:
+                self._given, self._program, self._table, self._state = before
+            else:
                 # All or nothing: a table of one run beside the delta of another would be the state of neither.
                 with torch.no_grad():
                     for name, value in own.items():
                         copy_saved(value, state_dict[prefix + name])
                 self.weight = self._weight if extra is None else extra.get("weight", self._weight)
+                if extra is not None:
+                    self._given = extra.get("given", ())  # a checkpoint of before this was kept turned nothing round
                 self._run.pending = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -115,6 +115,10 @@ class Program(abc.ABC):
         """The weights of each connective by path, ``(batch, ..., k)``."""
         return {}
 
+    def facing(self, given: Collection[str]) -> Program:
+        """The program for calls in which no rule can change these symbols; itself, if that makes no difference."""
+        return self
+
     def evidence(self, state: State) -> dict[str, Tensor]:
         """How much of the antecedent of each implication is evidence, 0 to 1, by path; of implications that rest alone."""
         return {}
@@ -152,7 +156,8 @@ def compile_costs(
     evidence: float | None = 0.0,
     resting: bool = False,
     unlabelled: Unlabelled = (),
+    given: Collection[str] = (),
 ) -> Plan:
     """The plan of a method that works on costs."""
     check_choice("class_cost", class_cost, CLASS_COSTS)
-    return compile_rules(rules.items(), class_cost, evidence, resting, unlabelled)
+    return compile_rules(rules.items(), class_cost, evidence, resting, unlabelled, given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -42,7 +42,8 @@ class DualProgram(DistributionalProgram):
 
     method: Dual
 
-    def __init__(self, rules: Mapping[str, Formula], method: Dual) -> None:
+    def __init__(self, rules: Mapping[str, Formula], method: Dual, given: Collection[str] = ()) -> None:
+        self._rules, self._given = rules, given
         super().__init__(rules, method)
         self.width = self.plan.width
         self.loss_first = method.loss_first
@@ -91,6 +92,10 @@ class DualProgram(DistributionalProgram):
         twin.shared = count is None
         return twin
 
+    def facing(self, given: Collection[str]) -> DualProgram:
+        twin = DualProgram(self._rules, self.method, given)
+        return twin if any(level.turned for level in twin.plan.levels) else self
+
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
         """On a GPU, a training step of a rule of two levels in three kernels: losses and costs; ``None`` if it does not fit."""
         if self.two_levels is None or not fused.usable(table):
@@ -111,7 +116,7 @@ class DualProgram(DistributionalProgram):
         resting = method.implication == "rests"
         share = None if method.evidence == FOUND else as_share(method.evidence, "evidence")
         self.unlabelled = find_unlabelled(method.unlabelled, collect_symbols(walk(*rules.values())))
-        return compile_costs(rules, method.class_cost, share if resting else share or 0.0, resting, self.unlabelled)
+        return compile_costs(rules, method.class_cost, share if resting else share or 0.0, resting, self.unlabelled, self._given)
 
     def initial_state(self, dtype: torch.dtype) -> State:
         state = super().initial_state(dtype)
@@ -172,7 +177,7 @@ class DualProgram(DistributionalProgram):
         found: dict[str, Tensor] = {}
         shares = self._shares(state)
         for level in self.leaning:
-            share = shares[level.number]
+            share = 0.0 if level.turned else shares[level.number]  # what is given cannot give way
             values = share if isinstance(share, Tensor) else state["delta"].new_tensor(share).expand(len(level.paths))
             found.update(zip(level.paths, values.unbind()))
         return found
@@ -285,7 +290,8 @@ class DualProgram(DistributionalProgram):
             if level.operation == ">>":
                 odds, learned = columns.masked_fill(~mask, 0.0).unbind(1)
                 weight = self.rule.lean(odds, learned)
-                found.update(split_by_path(level, torch.stack([1.0 - weight, weight], 1)))
+                sides = [1.0 - weight, weight]
+                found.update(split_by_path(level, torch.stack(sides[::-1] if level.turned else sides, 1)))
                 continue
             if not self.plan.masked:
                 weights = self.rule.weights(columns, None)

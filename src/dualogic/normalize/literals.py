@@ -70,7 +70,7 @@ def map_literals(formula: Formula, change: Callable[[Formula], Formula]) -> Form
             elif isinstance(node, Resting):
                 given = again(node.antecedent)
                 given = Premise(given) if isinstance(given, Junction) else given
-                done[id(node)] = Resting(given, again(node.consequent), node.share)
+                done[id(node)] = Resting(given, again(node.consequent), node.share, node.turned)
             else:
                 done[id(node)] = change(node)
         return done[id(node)]

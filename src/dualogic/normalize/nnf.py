@@ -8,7 +8,7 @@ them would change the initial weights.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dualogic.errors import SizeError
@@ -26,8 +26,10 @@ from dualogic.formula.connective import (
     Resting,
 )
 from dualogic.formula.evidence import Evidence
+from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import children, walk
 from dualogic.formula.relation import ClassRelation
+from dualogic.formula.symbol import Mask
 from dualogic.normalize.literals import mark_literals
 from dualogic.normalize.unlabelled import Asking, Unlabelled
 
@@ -36,7 +38,13 @@ MOST_LEVELS = 120
 _FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
 
 
-def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False, unlabelled: Unlabelled = ()) -> Formula:
+def to_nnf(
+    formula: Formula,
+    evidence: float | None = 0.0,
+    resting: bool = False,
+    unlabelled: Unlabelled = (),
+    given: Collection[str] = (),
+) -> Formula:
     """Push negations and evidence markers down to the atoms; unfold ``>>``, ``Iff``, ``Xor``, ``ExactlyOne`` and ``AtMost``.
 
     The result has the same cost, satisfaction, gradients and levels; its size is linear in that of the formula, except below
@@ -51,6 +59,8 @@ def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False
             :class:`~dualogic.formula.connective.Resting`, which has another cost.
         unlabelled: what no label shows. An antecedent that is not marked itself is evidence if its consequent asks for it, see
             :class:`~dualogic.normalize.unlabelled.Asking`; so is a side of a resting ``Iff``, if the other side alone does.
+        given: the names of symbols that no rule can change. A resting implication whose consequent is made of these alone asks
+            for its antecedent to be false where the consequent is, and is turned round: ``~b >> ~a`` in the place of ``a >> b``.
 
     Example:
         >>> import dualogic as dl
@@ -59,7 +69,7 @@ def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False
         (evidence(~a) | b) & level(b & ~a) & (~a | ~b)
     """
     check_depth(formula)
-    return _Pass(evidence, resting, Asking(unlabelled)).convert(formula, True)
+    return _Pass(evidence, resting, Asking(unlabelled), frozenset(given)).convert(formula, True)
 
 
 def check_depth(formula: Formula) -> None:
@@ -93,8 +103,9 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
 
 
 class _Pass:
-    def __init__(self, evidence: float | None, resting: bool, asks: Asking) -> None:
+    def __init__(self, evidence: float | None, resting: bool, asks: Asking, given: frozenset[str]) -> None:
         self.evidence = evidence
+        self.given = given
         self.resting = resting
         self.asks = asks
         self.done: dict[tuple[int, bool], Formula] = {}
@@ -135,18 +146,25 @@ class _Pass:
         if positive and self.resting:
             if isinstance(given, Evidence):
                 share, given = given.share, given.operand
-            return self._rest(given, consequent, share)
+            return self._rest(given, node.consequent, share)
         antecedent = self.convert(given, not positive)
         if positive and not isinstance(given, Evidence):
             antecedent = mark_literals(antecedent, share or 0.0)
         return join("|" if positive else "&", [antecedent, consequent])
 
     def _rest(self, antecedent: Formula, consequent: Formula, share: float | None) -> Formula:
-        believed = self.convert(antecedent, True)
+        turned = share != 1.0 and self._is_given(consequent) and not self._is_given(antecedent)
+        if turned:
+            antecedent, consequent, share = consequent, antecedent, 1.0
+        believed = self.convert(antecedent, not turned)
         literal = believed.operand if isinstance(believed, Evidence) else believed
         if isinstance(literal, Comparison) or not is_literal(literal):
             believed = Premise(believed)
-        return Resting(believed, consequent, share)
+        return Resting(believed, self.convert(consequent, not turned), share, turned)
+
+    def _is_given(self, formula: Formula) -> bool:
+        names = {node.name for node in walk(formula) if isinstance(node, SYMBOLS) and not isinstance(node, Mask)}
+        return bool(self.given) and names <= self.given
 
     def marked(self, node: Evidence, positive: bool) -> Formula:
         return mark_literals(self.convert(node.operand, positive), node.share)
@@ -157,7 +175,7 @@ class _Pass:
             # Neither side is the evidence of the other, unless labels show one of them alone.
             left_side, right_side = self.convert(node.left, True), self.convert(node.right, True)
             lean = self.asks(right_side) - self.asks(left_side)
-            parts = [self._rest(node.left, right_side, float(lean == 1)), self._rest(node.right, left_side, float(lean == -1))]
+            parts = [self._rest(node.left, node.right, float(lean == 1)), self._rest(node.right, node.left, float(lean == -1))]
             return join(outer, parts)
         # (~a | b) & (~b | a) when it must hold, (a & ~b) | (b & ~a) when it must not.
         left, right = inner == "&", inner == "|"
