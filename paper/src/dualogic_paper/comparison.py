@@ -82,12 +82,7 @@ def adjust(values: Sequence[float]) -> list[float]:
 
 
 def student_p(t: float, freedom: float) -> float:
-    """How often Student's t is at least this far from 0, on either side.
-
-    Example:
-        >>> round(student_p(2.36462, 7), 4)
-        0.05
-    """
+    """How often Student's t is at least this far from 0, on either side."""
     return _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 

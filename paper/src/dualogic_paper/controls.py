@@ -40,12 +40,7 @@ def make_control(name: str, problem: Problem, weight: float) -> Control:
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Of each sample, ``(batch, classes)`` to ``(batch,)``, in nats.
-
-    Example:
-        >>> entropy(torch.zeros(1, 2)).exp()
-        tensor([2.])
-    """
+    """Of each sample, ``(batch, classes)`` to ``(batch,)``, in nats."""
     # torch.distributions checks its arguments, for which a recorded step cannot wait.
     logarithms = torch.log_softmax(logits, -1)
     return -(logarithms.exp() * logarithms).sum(-1)
@@ -54,13 +49,8 @@ def entropy(logits: Tensor) -> Tensor:
 def fixmatch(taught: Tensor, believed: Tensor, groups: Tensor) -> Tensor:
     """FixMatch on superclasses (Sohn et al., 2020): cross entropy with what is believed firmly, 0 elsewhere.
 
-    Args:
-        taught: logits ``(views * batch, classes)``, one block after the other.
-        believed: logits ``(batch, classes)``.
-        groups: ``(classes, superclasses)`` of 0 and 1.
-
-    Returns:
-        ``(views * batch,)``.
+    From logits ``(views * batch, classes)`` that are taught and ``(batch, classes)`` that are believed, and ``groups``
+    ``(classes, superclasses)`` of 0 and 1, to ``(views * batch,)``; views are one block after the other.
 
     Example:
         >>> groups = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])

@@ -118,13 +118,7 @@ class Chains:
 
 
 def fit_slopes(horizons: Sequence[int], squares: Tensor) -> Tensor:
-    """Slopes of ``log squares`` ``(horizons, seeds)`` over ``log(T + 1)``, by least squares on the upper half of the horizons.
-
-    Example:
-        >>> import torch
-        >>> fit_slopes([3, 15], torch.tensor([[1.0], [0.5]], dtype=torch.float64))
-        tensor([-0.5000], dtype=torch.float64)
-    """
+    """Slopes of ``log squares`` ``(horizons, seeds)`` over ``log(T + 1)``, by least squares on the upper half of the horizons."""
     upper = 0 if len(horizons) < 4 else len(horizons) // 2
     x = torch.tensor(horizons[upper:], dtype=torch.float64).add(1).log()
     y = squares[upper:].log()

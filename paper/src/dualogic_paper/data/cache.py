@@ -30,12 +30,7 @@ VARIABLE = "DUALOGIC_DATA"
 
 
 def folder() -> Path:
-    """Where the caches lie: ``DUALOGIC_DATA`` if it is set, the user's cache folder otherwise.
-
-    Example:
-        >>> folder().name != ""
-        True
-    """
+    """Where the caches lie: ``DUALOGIC_DATA`` if it is set, the user's cache folder otherwise."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
@@ -51,29 +46,16 @@ default_folder = folder
 
 
 def cache_path(name: str, folder: Path | None = None) -> Path:
-    """The file of a data set's cache, whether it exists or not.
-
-    Example:
-        >>> cache_path("usps", Path("somewhere")).as_posix()
-        'somewhere/usps.npz'
-    """
+    """The file of a data set's cache, whether it exists or not."""
     check_name(name)
     return (default_folder() if folder is None else Path(folder)) / f"{name}.npz"
 
 
 def load(name: str, folder: Path | None = None) -> Arrays:
-    """Read a data set.
+    """The arrays that :data:`dualogic_paper.data.SHAPES` lists under a name; a folder by default :func:`folder`.
 
-    Args:
-        name: one of :data:`dualogic_paper.data.NAMES`.
-        folder: where its cache lies; :func:`folder` by default.
-
-    Returns:
-        The arrays that :data:`dualogic_paper.data.SHAPES` lists under the name.
-
-    Raises:
-        MissingDataError: if there is no cache, with the line to type.
-        DataError: if the cache is corrupt, partial, of another form, or neither the real set nor a sample.
+    Says what to type if there is no cache; refuses one that is corrupt, partial, of another form, or neither the real set nor
+    a sample.
 
     Example:
         >>> import tempfile
@@ -118,24 +100,12 @@ def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False)
 
 
 def is_sample(name: str, folder: Path | None = None) -> bool:
-    """Whether a cache is a small stand-in (:func:`dualogic_paper.data.make_sample`) and not the real set.
-
-    Example:
-        >>> import tempfile
-        >>> from dualogic_paper.data import make_sample
-        >>> is_sample("stl10", make_sample("stl10", Path(tempfile.mkdtemp())).parent)
-        True
-    """
+    """Whether a cache is a small stand-in (:func:`dualogic_paper.data.make_sample`) and not the real set."""
     return open_cache(name, folder)[1].sample
 
 
 def describe_cache(name: str, folder: Path | None = None) -> str:
-    """What can be said about a cache in a few words, without reading it.
-
-    Example:
-        >>> describe_cache("usps", Path("no such folder"))
-        'absent'
-    """
+    """What can be said about a cache in a few words, without reading it."""
     path = cache_path(name, folder)
     if not path.exists():
         return "absent"

@@ -23,12 +23,6 @@ def digest_content(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> str:
     """SHA-256 of keys, types, shapes and elements, in the order of the keys.
 
     The rows of HWF's ``symbols`` may stand in any order, so each formula is digested with the images it points to.
-
-    Example:
-        >>> import numpy as np
-        >>> arrays = {"test_x": np.zeros((2, 32, 32, 3), np.uint8), "test_y": np.zeros(2, np.uint8)}
-        >>> digest_content("stl10", arrays) == digest_content("stl10", dict(reversed(arrays.items())))
-        True
     """
     if name == "hwf":
         arrays = _follow_images(arrays)
@@ -48,15 +42,9 @@ def hash_images(images: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 def unseen_test_symbols(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np.bool_]:
-    """Mark the symbols of the test formulas whose image is not, pixel for pixel, one of a training formula's.
+    """Mark the symbols of the test formulas, ``(formulas, 7)``, whose image is not, pixel for pixel, one of a training formula's.
 
     HWF as published leaks: most images of its test formulas also occur, under other file names, in training formulas.
-
-    Args:
-        arrays: the HWF set, from :func:`dualogic_paper.data.load`.
-
-    Returns:
-        ``(test formulas, 7)``; False where a formula has ended.
 
     Example:
         >>> symbols = np.stack([np.zeros((45, 45)), np.ones((45, 45)), np.ones((45, 45))])
@@ -75,14 +63,7 @@ def unseen_test_symbols(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np
 
 
 def unseen_test_formulas(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np.bool_]:
-    """Mark the test formulas ``(test formulas,)`` all of whose symbols are unseen, see :func:`unseen_test_symbols`.
-
-    Example:
-        >>> symbols = np.stack([np.zeros((45, 45)), np.ones((45, 45))])
-        >>> train, test = np.array([[0, -1]]), np.array([[1, -1], [1, 0]])
-        >>> unseen_test_formulas({"symbols": symbols, "train_images": train, "test_images": test})
-        array([ True, False])
-    """
+    """Mark the test formulas ``(test formulas,)`` all of whose symbols are unseen, see :func:`unseen_test_symbols`."""
     ended = arrays["test_images"].astype(np.int64) < 0
     whole: NDArray[np.bool_] = np.all(unseen_test_symbols(arrays) | ended, axis=1)
     return whole

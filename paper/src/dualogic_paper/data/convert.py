@@ -40,11 +40,7 @@ UNREADABLE = (
 
 
 def convert(name: str, files: Mapping[str, Path]) -> Arrays:
-    """Read the official files of a data set, whose paths are given by official name; refuses what cannot be read.
-
-    Returns:
-        Arrays in the form of :data:`dualogic_paper.data.SHAPES`, with as many rows as the files hold.
-    """
+    """Read the official files of a data set, whose paths are given by official name, into the form of ``SHAPES``."""
     try:
         return _CONVERTERS[name](files)
     except UNREADABLE as error:

@@ -29,10 +29,6 @@ def download(source: Source, folder: Path, on_progress: OnProgress | None = None
 
     An interrupted download leaves ``FILE.part``, from which the next call goes on. Only a file with the right checksum gets
     its name; one with another is deleted.
-
-    Raises:
-        DownloadError: if the server cannot be reached or breaks off again and again.
-        DataError: if what came has another checksum than published.
     """
     try:
         import pooch

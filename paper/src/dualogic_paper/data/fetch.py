@@ -29,21 +29,9 @@ def get(
 ) -> tuple[Path, Manifest, bool]:
     """Make sure that the cache of a data set is there, from its official files if need be.
 
-    Args:
-        name: the data set.
-        folder: where the cache lies; :func:`dualogic_paper.data.folder` by default.
-        files: a folder with the official files, or the only one of them; they are downloaded by default.
-        keep: keep what was downloaded.
-        accept_different: accept content other than the reference from files without a published checksum.
-        on_progress: called while bytes arrive.
-
-    Returns:
-        The cache, what is known about it, and whether it was made now.
-
-    Raises:
-        MissingDataError: if an official file has to be fetched by hand, with its page.
-        DownloadError: if a file cannot be fetched.
-        DataError: if a file is not the official one.
+    ``files`` is a folder with the official files, or the only one of them; by default they are downloaded, and kept if ``keep``.
+    Files without a published checksum must give the content of the results, unless ``accept_different``. Returns the cache, what
+    is known about it, and whether it was made now.
     """
     path = cache_path(name, folder)
     try:

@@ -11,22 +11,11 @@ LARGEST_WEIGHT = 9
 
 
 def make_graphs(count: int, seed: int, nodes: int = 15) -> tuple[Tensor, Tensor]:
-    """Draw connected graphs as in the paper's shortest distance task.
+    """Draw connected graphs as in the paper's shortest distance task: adjacency and distances, float32 ``(count, nodes, nodes)``.
 
     A spanning tree first, then as many further edges, at random places, as bring the number of edges to one drawn uniformly
-    between a tree's and the complete graph's. Weights are uniform on 1..9. The same seed gives the same graphs on every
-    machine, and the first graphs do not depend on how many are asked for.
-
-    The paper says only that the network's input is "the adjacency matrix of the graph". Here an absent edge is 0 in it, and
-    so is the diagonal, as in the usual definition of a weighted adjacency matrix.
-
-    Args:
-        count: the number of graphs.
-        seed: of all draws.
-        nodes: of each graph.
-
-    Returns:
-        The adjacency matrices and the distances between all pairs, both symmetric, float32, ``(count, nodes, nodes)``.
+    between a tree's and the complete graph's. Weights are uniform on 1..9; an absent edge is 0, and so is the diagonal. The same
+    seed gives the same graphs on every machine, and the first graphs do not depend on how many are asked for.
 
     Example:
         >>> adjacency, distances = make_graphs(2, seed=0, nodes=3)
@@ -44,13 +33,7 @@ def make_graphs(count: int, seed: int, nodes: int = 15) -> tuple[Tensor, Tensor]
 
 
 def measure_distances(adjacency: Tensor) -> Tensor:
-    """All shortest distances, by Floyd and Warshall's algorithm on all graphs at once.
-
-    Args:
-        adjacency: ``(..., nodes, nodes)``, 0 for an absent edge.
-
-    Returns:
-        ``(..., nodes, nodes)``; infinite between nodes that no path joins.
+    """All shortest distances of graphs ``(..., nodes, nodes)``, by Floyd and Warshall; infinite between nodes that no path joins.
 
     Example:
         >>> measure_distances(torch.tensor([[0.0, 1.0, 9.0], [1.0, 0.0, 2.0], [9.0, 2.0, 0.0]]))

@@ -43,11 +43,7 @@ class Manifest:
 
     @classmethod
     def read(cls, cache: Path) -> Manifest | None:
-        """The manifest beside a cache, or ``None`` without one.
-
-        Raises:
-            DataError: if it cannot be read as a manifest.
-        """
+        """The manifest beside a cache, or ``None`` without one; refuses what cannot be read as a manifest."""
         path = cls.path(cache)
         try:
             manifest = cls(**json.loads(read_bytes(path, MOST_BYTES).decode("utf-8")))
@@ -101,13 +97,7 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 def hash_file(file: IO[bytes], algorithm: str = "sha256") -> str:
-    """Digest of an open file from its beginning; leaves it at the beginning.
-
-    Example:
-        >>> import io
-        >>> hash_file(io.BytesIO(b""), "md5")
-        'd41d8cd98f00b204e9800998ecf8427e'
-    """
+    """Digest of an open file from its beginning; leaves it at the beginning."""
     digest = hashlib.new(algorithm)
     file.seek(0)
     while block := file.read(1 << 20):

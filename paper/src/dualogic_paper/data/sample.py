@@ -30,16 +30,9 @@ CIFAR100_COARSE = (  # the superclass of each class
 
 
 def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
-    """Write a small stand-in for a data set.
+    """Write a small stand-in for a data set, into a temporary folder, so that it is not found in place of the real set.
 
-    Args:
-        name: one of :data:`dualogic_paper.data.NAMES`.
-        folder: a temporary one, so that it is not found in place of the real set.
-        seed: of all draws.
-        sizes: numbers of rows, ``train`` and ``test`` (STL-10 has ``test`` only), for HWF also of ``symbols``.
-
-    Returns:
-        The cache; :func:`dualogic_paper.data.load` reads it.
+    ``sizes`` are numbers of rows, ``train`` and ``test`` (STL-10 has ``test`` only), for HWF also of ``symbols``.
 
     Example:
         >>> import tempfile

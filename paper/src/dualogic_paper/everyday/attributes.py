@@ -50,29 +50,16 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """Samples and rules.
+    """Samples and rules."""
 
-    Attributes:
-        features: ``(n, 20)``.
-        attributes: true or false, ``(n, 40)``.
-        right: rules that every species meets.
-        wrong: rules that contradict one of ``right``.
-    """
-
-    features: Tensor
-    attributes: Tensor
-    right: Sequence[Rule]
-    wrong: Sequence[Rule]
+    features: Tensor  # ``(n, 20)``
+    attributes: Tensor  # true or false, ``(n, 40)``
+    right: Sequence[Rule]  # rules that every species meets
+    wrong: Sequence[Rule]  # rules that contradict one of ``right``
 
 
 def make_world(count: int, seed: int, wrong: int = 0) -> World:
-    """Draw species, rules that all of them meet, and samples.
-
-    Args:
-        count: how many samples.
-        seed: of the draw.
-        wrong: how many of the sixty rules contradict a right one.
-    """
+    """Draw species, rules that all of them meet, and samples; ``wrong`` of the sixty rules contradict a right one."""
     random = np.random.default_rng(500 + seed)
     first = random.random((SPECIES, HALF)) < 0.22
     first[random.integers(SPECIES, size=HALF), np.arange(HALF)] = True

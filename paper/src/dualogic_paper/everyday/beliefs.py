@@ -31,23 +31,14 @@ RULE = antecedent >> consequent
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """What is true.
+    """What is true."""
 
-    Attributes:
-        entities: their names.
-        predicates: their names.
-        truth: which predicate is true of which entity, ``(entities, predicates)``.
-        antecedents: of the rules, as positions of predicates, ``(rules,)``.
-        consequents: likewise.
-        positive: whether the consequent follows, or its opposite, ``(rules,)``.
-    """
-
-    entities: list[str]
-    predicates: list[str]
-    truth: Tensor
-    antecedents: Tensor
-    consequents: Tensor
-    positive: Tensor
+    entities: list[str]  # their names
+    predicates: list[str]  # their names
+    truth: Tensor  # which predicate is true of which entity, ``(entities, predicates)``
+    antecedents: Tensor  # of the rules, as positions of predicates, ``(rules,)``
+    consequents: Tensor  # likewise
+    positive: Tensor  # whether the consequent follows, or its opposite, ``(rules,)``
 
 
 @functools.lru_cache(maxsize=1)
@@ -114,13 +105,7 @@ def run(make_loss: LossFactory, seed: int, epochs: int = 80) -> Metrics:
 
 
 def measure(said: Tensor, facts: Tensor, world: World) -> Metrics:
-    """F1 on facts without a label; how many implications hold of those that the network's own beliefs set off.
-
-    Args:
-        said: the answers, ``(entities, predicates)``.
-        facts: positions of those with a label, in the flattened table.
-        world: what is true.
-    """
+    """F1 on facts without a label, and how many implications hold of those that the network's own beliefs set off."""
     asked = torch.ones(world.truth.numel(), dtype=torch.bool)
     asked[facts] = False
     asked = asked.view(world.truth.shape)

@@ -54,15 +54,7 @@ class Request:
 
 
 def execute(request: Request, show: Callable[[str], None]) -> int:
-    """Run what is missing and show the table.
-
-    Args:
-        request: see :class:`Request`.
-        show: prints a line.
-
-    Returns:
-        The exit status: 1 if some runs could not be made.
-    """
+    """Run what is missing and show the table, line by line; the exit status is 1 if some runs could not be made."""
     problems = request.problems or tuple(PROBLEMS)
     unknown = [name for name in problems if name not in PROBLEMS]
     if unknown:

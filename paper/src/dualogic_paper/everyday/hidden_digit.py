@@ -60,15 +60,7 @@ def make_network() -> nn.Module:
 
 
 def run(make_loss: LossFactory, seed: int, hidden: int = 6, looks_like: int = 9, epochs: int = 40) -> Metrics:
-    """Train on labels of all digits but one, and on the rule from the first step on.
-
-    Args:
-        make_loss: see :class:`~dualogic_paper.everyday.problem.LossFactory`.
-        seed: of the run.
-        hidden: the digit without labels.
-        looks_like: what it turns into upside down.
-        epochs: visits of each image.
-    """
+    """Train on labels of all digits but the hidden one, and from the first step on the rule: what it looks like upside down."""
     images, digits = load_images()
     training, tested = divide(digits, seed)
     labelled = training[digits[training] != hidden]

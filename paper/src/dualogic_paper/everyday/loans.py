@@ -38,31 +38,18 @@ RULES = {
 
 @dataclasses.dataclass(frozen=True)
 class Applicants:
-    """A table of applicants, one row each.
+    """A table of applicants, one row each."""
 
-    Attributes:
-        features: income, debt, years in the job, whether they once failed to pay, and six columns that mean nothing, ``(n, 10)``.
-        noted_grades: as they were noted, ``(n,)``.
-        noted_rates: as they were noted, ``(n,)``.
-        grades: as they should be, ``(n,)``.
-        rates: as they should be, ``(n,)``.
-    """
-
+    # income, debt, years in the job, whether they once failed to pay, and six columns that mean nothing, ``(n, 10)``
     features: Tensor
-    noted_grades: Tensor
-    noted_rates: Tensor
-    grades: Tensor
-    rates: Tensor
+    noted_grades: Tensor  # as they were noted, ``(n,)``
+    noted_rates: Tensor  # as they were noted, ``(n,)``
+    grades: Tensor  # as they should be, ``(n,)``
+    rates: Tensor  # as they should be, ``(n,)``
 
 
 def make_applicants(count: int, seed: int, mistakes: float = 0.0) -> Applicants:
-    """Draw applicants.
-
-    Args:
-        count: how many.
-        seed: of the draw.
-        mistakes: the share of grades that are noted at random.
-    """
+    """Draw applicants, a share of whose grades is noted at random."""
     generator = torch.Generator().manual_seed(seed)
     income, debt, years = (torch.rand(count, generator=generator) * 2 - 1 for _ in range(3))
     default = (torch.rand(count, generator=generator) < 0.04).float()

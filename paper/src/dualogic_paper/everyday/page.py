@@ -37,14 +37,7 @@ BLOCKS: dict[str, Callable[[Sequence[Run]], str]] = {
 
 
 def update_page(page: str, runs: Sequence[Run]) -> str:
-    r"""A page with its blocks made from runs.
-
-    Args:
-        page: as it was.
-        runs: what the tables are made of.
-
-    Raises:
-        DataError: if the page has no block, or a block without an end.
+    r"""A page with its blocks made from runs; refuses one without a block, or with a block that has no end.
 
     Example:
         >>> print(update_page("Before.\n\n<!-- everyday -->\nold\n<!-- /everyday -->\n", []))

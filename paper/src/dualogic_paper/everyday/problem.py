@@ -24,47 +24,25 @@ class LossFactory(Protocol):
     def __call__(
         self, rules: dl.Formula | Mapping[str, dl.Formula], num_samples: int | None = None, **options: Any
     ) -> dl.LogicLoss | None:
-        """The loss.
-
-        Args:
-            rules: a formula, or formulas by name.
-            num_samples: how many samples the rules see; ``None`` where all of them share one row.
-            options: whatever else a user of this problem would tell ``LogicLoss``.
-        """
+        """The loss of formulas for so many samples, ``None`` where all share one row; options are those of ``LogicLoss``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """An everyday problem.
+    """An everyday problem."""
 
-    Attributes:
-        name: of the problem, as on the command line.
-        about: one line on what is learned, and by which rules.
-        primary: the figure by which methods are compared.
-        title: what that figure is called in tables.
-        run: trains a network and measures it: ``run(make_loss, seed, **sizes) -> Metrics``.
-        small: sizes for a quick try.
-        lower_is_better: whether a small primary figure is a good one.
-        tuned: whether the defaults of the library were chosen on this problem; the others were only looked at meanwhile.
-    """
-
-    name: str
-    about: str
-    primary: str
-    title: str
-    run: Callable[..., Metrics]
-    small: Mapping[str, int]
-    lower_is_better: bool = False
+    name: str  # of the problem, as on the command line
+    about: str  # one line on what is learned, and by which rules
+    primary: str  # the figure by which methods are compared
+    title: str  # what that figure is called in tables
+    run: Callable[..., Metrics]  # trains a network and measures it: ``run(make_loss, seed, **sizes) -> Metrics``
+    small: Mapping[str, int]  # sizes for a quick try
+    lower_is_better: bool = False  # whether a small primary figure is a good one
+    # whether the defaults of the library were chosen on this problem; the others were only looked at meanwhile
     tuned: bool = False
 
     def __call__(self, make_loss: LossFactory, seed: int, **sizes: int) -> Metrics:
-        """Train once and measure. The global random state is as before afterwards.
-
-        Args:
-            make_loss: see :class:`LossFactory`.
-            seed: of the data, the first weights of the network and the order of the samples.
-            sizes: other sizes than those of the problem, such as :attr:`small`.
-        """
+        """Train once, with other sizes if asked for, and measure. The global random state is as before afterwards."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return self.run(make_loss, seed, **sizes)
@@ -76,13 +54,7 @@ class Problem:
 
 
 def batches(count: int, size: int, epochs: int, seed: int) -> Iterator[Tensor]:
-    """Positions of samples, in a new order each epoch; the same for every method.
-
-    Args:
-        count: how many samples there are.
-        size: of a batch; the last of an epoch may be smaller.
-        epochs: how many.
-        seed: of the order.
+    """Positions of samples, in a new order each epoch; the same for every method. The last of an epoch may be smaller.
 
     Example:
         >>> sorted(torch.cat(list(batches(5, size=2, epochs=1, seed=0))).tolist())
@@ -136,31 +108,16 @@ def holds(rules: Mapping[str, dl.Formula], **tensors: Tensor) -> Tensor:
 
 
 def percent(truths: Tensor) -> float:
-    """The share of true entries; not a number if there are no entries.
-
-    Example:
-        >>> percent(torch.tensor([True, False, True, True]))
-        75.0
-    """
+    """The share of true entries; not a number if there are no entries."""
     return 100 * truths.double().mean().item()
 
 
 def f1(said: Tensor, true: Tensor) -> float:
-    """The F1 score of yes-or-no answers, in percent, over all entries together.
-
-    Example:
-        >>> f1(torch.tensor([True, True, False, False]), torch.tensor([True, False, False, True]))
-        50.0
-    """
+    """The F1 score of yes-or-no answers, in percent, over all entries together."""
     both, either = (said & true).sum().item(), said.sum().item() + true.sum().item()
     return 100 * 2 * both / max(either, 1)
 
 
 def rmse(said: Tensor, true: Tensor) -> float:
-    """The root of the mean squared error.
-
-    Example:
-        >>> rmse(torch.tensor([1.0, 5.0]), torch.tensor([4.0, 2.0]))
-        3.0
-    """
+    """The root of the mean squared error."""
     return (said - true).double().square().mean().sqrt().item()

@@ -46,19 +46,10 @@ def run_missing(
     again: bool = False,
     report: Callable[[str], None] = lambda line: None,
 ) -> int:
-    """Make the runs that a store lacks, and add each as soon as it has ended.
+    """Make the runs that a store lacks (or all, if ``again``), some at a time, and add each as soon as it has ended.
 
-    Args:
-        jobs: the runs.
-        store: where they are kept.
-        workers: how many at a time; one is run in this process.
-        commit: of the code; asked of git by default.
-        again: whether to make runs anew that the store has.
-        report: is told about progress, line by line.
-
-    Returns:
-        How many runs ended with an error that is nobody's result, such as a mistake in the code. They are left out, as are those
-        that were skipped because a package is missing; the next call tries them again.
+    Returns how many ended with an error that is nobody's result, such as a mistake in the code. They are left out, as are those
+    that were skipped because a package is missing; the next call tries them again.
     """
     done = set() if again else store.keys()
     missing = [job for job in jobs if (job.problem, job.setting.method, job.setting.weight, job.seed) not in done]

@@ -18,10 +18,6 @@ METHODS = (NONE, *dl.methods.METHODS)
 class Setting:
     """A method and the weight of its loss; makes losses, as a :class:`~dualogic_paper.everyday.problem.LossFactory`.
 
-    Attributes:
-        method: a name from :data:`METHODS`, alone or with options: ``"dual"``, ``"dual:share=0.02,rule=exponentiated"``.
-        weight: of the loss of the rules.
-
     Example:
         >>> Setting("dual:step=0.5").make_method().step
         0.5
@@ -29,8 +25,8 @@ class Setting:
         True
     """
 
-    method: str
-    weight: float = 1.0
+    method: str  # a name from :data:`METHODS`, alone or with options: ``"dual"``, ``"dual:share=0.02,rule=exponentiated"``
+    weight: float = 1.0  # of the loss of the rules
 
     def __post_init__(self) -> None:
         if self.name not in METHODS:
@@ -49,12 +45,7 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """What tables call it.
-
-        Example:
-            >>> Setting("none").label, Setting("hard", weight=0.2).label
-            ('no rule', 'hard, weight 0.2')
-        """
+        """What tables call it."""
         if self.method == NONE:
             return "no rule"
         return self.method if self.weight == 1.0 else f"{self.method}, weight {self.weight:g}"

@@ -23,33 +23,19 @@ Key = tuple[str, str, float, int]
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run that has ended.
+    """A run that has ended."""
 
-    Attributes:
-        problem: its name.
-        method: its name, with the options that were asked for.
-        weight: of the loss of the rules.
-        seed: of the run.
-        metrics: what was measured; empty if the run failed.
-        options: the method with all its options.
-        failure: why there are no figures: the method refuses the rules, or training broke down.
-        seconds: of one core.
-        commit: of the code.
-        date: on which it ended.
-        versions: of Python, torch and numpy.
-    """
-
-    problem: str
-    method: str
-    weight: float
-    seed: int
-    metrics: dict[str, float]
-    options: str = ""
-    failure: str | None = None
-    seconds: float = 0.0
-    commit: str = ""
-    date: str = ""
-    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    problem: str  # its name
+    method: str  # its name, with the options that were asked for
+    weight: float  # of the loss of the rules
+    seed: int  # of the run
+    metrics: dict[str, float]  # what was measured; empty if the run failed
+    options: str = ""  # the method with all its options
+    failure: str | None = None  # why there are no figures: the method refuses the rules, or training broke down
+    seconds: float = 0.0  # of one core
+    commit: str = ""  # of the code
+    date: str = ""  # on which it ended
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)  # of Python, torch and numpy
 
     @property
     def key(self) -> Key:
@@ -58,10 +44,7 @@ class Run:
 
 
 class Store:
-    """A folder of runs. Several commands may write to it at once.
-
-    Args:
-        folder: made when the first run is added.
+    """A folder of runs, made when the first is added. Several commands may write to it at once.
 
     Example:
         >>> import tempfile

@@ -19,21 +19,13 @@ NO_RUNS = "No runs yet."
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """All seeds of one method on one problem.
+    """All seeds of one method on one problem."""
 
-    Attributes:
-        setting: the method.
-        figures: the primary figure by seed.
-        held: how often the rules hold, by seed.
-        failed: how many seeds have no figure.
-        failure: why, for one of them.
-    """
-
-    setting: Setting
-    figures: Mapping[int, float]
-    held: Mapping[int, float]
-    failed: int
-    failure: str | None
+    setting: Setting  # the method
+    figures: Mapping[int, float]  # the primary figure by seed
+    held: Mapping[int, float]  # how often the rules hold, by seed
+    failed: int  # how many seeds have no figure
+    failure: str | None  # why, for one of them
 
     @property
     def mean(self) -> float:

@@ -28,17 +28,11 @@ CHOSEN_PAIRS = wear_of_one <= wear_of_other
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """Tools, one row each.
+    """Tools, one row each."""
 
-    Attributes:
-        readings: of the sensors, ``(n, 12)``.
-        hours: in use, in thousands, ``(n,)``.
-        wear: how worn they are, ``(n,)``; grows with the hours.
-    """
-
-    readings: Tensor
-    hours: Tensor
-    wear: Tensor
+    readings: Tensor  # of the sensors, ``(n, 12)``
+    hours: Tensor  # in use, in thousands, ``(n,)``
+    wear: Tensor  # how worn they are, ``(n,)``; grows with the hours
 
 
 def make_tools(count: int, seed: int) -> Tools:

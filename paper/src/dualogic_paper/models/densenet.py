@@ -29,18 +29,7 @@ class DenseNet(nn.Module):
     """DenseNet-BC: three blocks of bottleneck layers; between them, channels and pixels are halved.
 
     Source: Huang, Liu, van der Maaten, Weinberger, "Densely Connected Convolutional Networks", CVPR 2017, section 3 and its
-    CIFAR experiments: the first convolution has twice as many channels as the growth rate.
-
-    Args:
-        depth: layers with weights, ``6 n + 4``, where a block has ``n`` bottleneck layers of two convolutions.
-        growth: new channels per layer.
-        classes: size of the output.
-        channels: of the images.
-
-    Example:
-        >>> import torch
-        >>> DenseNet(10, growth=4, classes=5)(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 5])
+    CIFAR experiments. A depth of ``6 n + 4`` gives blocks of ``n`` bottleneck layers, each with ``growth`` new channels.
     """
 
     def __init__(self, depth: int, growth: int, classes: int, channels: int = 3) -> None:
@@ -68,10 +57,5 @@ class DenseNet(nn.Module):
 
 
 def densenet100(classes: int = 10) -> DenseNet:
-    """DenseNet-BC-100 with growth rate 12: 0.77 million parameters.
-
-    Example:
-        >>> sum(parameter.numel() for parameter in densenet100(10).parameters())
-        769162
-    """
+    """DenseNet-BC-100 with growth rate 12: 0.77 million parameters."""
     return DenseNet(100, 12, classes)

@@ -10,11 +10,6 @@ def lenet5(classes: int = 10, channels: int = 1, pixels: int = 32) -> nn.Sequent
 
     Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", 1998; with ReLU, max
     pooling and full connections, as it is built today.
-
-    Example:
-        >>> import torch
-        >>> lenet5()(torch.zeros(2, 1, 32, 32)).shape
-        torch.Size([2, 10])
     """
     side = ((pixels - 4) // 2 - 4) // 2
     return nn.Sequential(

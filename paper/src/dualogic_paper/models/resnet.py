@@ -50,17 +50,6 @@ class ResNet(nn.Module):
 
     Source: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", CVPR 2016, table 1. For 32 x 32 pixels the first
     layer is a 3 x 3 convolution with stride 1 and there is no max pooling, so that the stages see 32, 16, 8 and 4 pixels.
-
-    Args:
-        blocks: in each stage.
-        bottleneck: 1 x 1, 3 x 3, 1 x 1 blocks instead of 3 x 3, 3 x 3.
-        classes: size of the output.
-        channels: of the images.
-
-    Example:
-        >>> import torch
-        >>> ResNet((1, 1, 1, 1), bottleneck=False, classes=5)(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 5])
     """
 
     def __init__(self, blocks: tuple[int, ...], bottleneck: bool, classes: int, channels: int = 3) -> None:
@@ -88,20 +77,10 @@ class ResNet(nn.Module):
 
 
 def resnet18(classes: int = 10) -> ResNet:
-    """ResNet18: two basic blocks in each stage, 11.2 million parameters.
-
-    Example:
-        >>> sum(parameter.numel() for parameter in resnet18(10).parameters())
-        11173962
-    """
+    """ResNet18: two basic blocks in each stage, 11.2 million parameters."""
     return ResNet((2, 2, 2, 2), bottleneck=False, classes=classes)
 
 
 def resnet50(classes: int = 10) -> ResNet:
-    """ResNet50: 3, 4, 6 and 3 bottleneck blocks, 23.5 million parameters.
-
-    Example:
-        >>> sum(parameter.numel() for parameter in resnet50(10).parameters())
-        23520842
-    """
+    """ResNet50: 3, 4, 6 and 3 bottleneck blocks, 23.5 million parameters."""
     return ResNet((3, 4, 6, 3), bottleneck=True, classes=classes)

@@ -15,16 +15,6 @@ class VGG(nn.Module):
 
     Source: Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015. At
     32 x 32 pixels, the five stages leave one pixel, and a single linear layer takes the place of the three.
-
-    Args:
-        stages: channels of the convolutions of each stage.
-        classes: size of the output.
-        channels: of the images.
-
-    Example:
-        >>> import torch
-        >>> VGG(((8,), (16, 16)), classes=5)(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 5])
     """
 
     def __init__(self, stages: tuple[tuple[int, ...], ...], classes: int, channels: int = 3) -> None:
@@ -50,10 +40,5 @@ class VGG(nn.Module):
 
 
 def vgg16(classes: int = 10) -> VGG:
-    """VGG16 with batch normalisation: 13 convolutions and one linear layer, 14.7 million parameters.
-
-    Example:
-        >>> sum(parameter.numel() for parameter in vgg16(10).parameters())
-        14724042
-    """
+    """VGG16 with batch normalisation: 13 convolutions and one linear layer, 14.7 million parameters."""
     return VGG(VGG16_STAGES, classes)

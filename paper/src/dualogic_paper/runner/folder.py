@@ -31,20 +31,12 @@ class RunFolder:
     ``config.json``, ``metrics.jsonl`` (a line for each measured epoch), ``checkpoint.pt`` (all that is needed to go on), and
     when the run has ended ``model.pt`` (the chosen weights), ``duals.pt`` (the state of the ``LogicLoss``), ``diagnosis.json``
     (how its rules are satisfied, for ``dualogic report``) and ``result.json``.
-
-    Args:
-        path: of the folder; made when first written to.
     """
 
     path: Path
 
     def open(self, config: Config) -> None:
-        """Make the folder, or find the run of the same configuration in it; clears away what a killed run was writing.
-
-        Raises:
-            StateError: if it holds a run of another configuration.
-            DataError: if its configuration is damaged.
-        """
+        """Make the folder, or find the run of the same configuration in it; clears away what a killed run was writing."""
         remove_leftovers(self.path)
         file = self.path / CONFIG
         if file.exists():
@@ -75,11 +67,7 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """The result, if the run has ended.
-
-        Raises:
-            DataError: if it is damaged.
-        """
+        """The result, if the run has ended."""
         file = self.path / RESULT
         return read_result(file) if file.exists() else None
 
@@ -98,11 +86,7 @@ class RunFolder:
         self._write(name, seal(buffer.getvalue()))
 
     def load(self, name: str) -> Any:
-        """What was saved, on the CPU; ``None`` if nothing was.
-
-        Raises:
-            DataError: if it is damaged.
-        """
+        """What was saved, on the CPU; ``None`` if nothing was."""
         file = self.path / name
         return load_sealed(file) if file.exists() else None
 

@@ -66,21 +66,12 @@ def check_result(values: Any, file: Path) -> dict[str, Any]:
 
 
 def seal(content: bytes) -> bytes:
-    """What is written for a saved file: itself, then its checksum.
-
-    Example:
-        >>> len(seal(b"content")) - len(b"content")
-        82
-    """
+    """What is written for a saved file: itself, then its checksum."""
     return content + SEAL + hashlib.sha256(content).hexdigest().encode() + b"\n"
 
 
 def load_sealed(file: Path) -> Any:
-    """What :func:`torch.save` wrote before :func:`seal`, on the CPU.
-
-    Raises:
-        DataError: if a single bit of the file is not what was written.
-    """
+    """What :func:`torch.save` wrote before :func:`seal`, on the CPU; refused if a single bit is not what was written."""
     way_out = "delete it, and the run starts from its beginning"
     try:
         check_regular(file)

@@ -19,21 +19,6 @@ class Teacher(nn.Module):
     Averaged running statistics are not those of the averaged network, which would be unsure of nearly everything with them.
     :class:`torch.optim.swa_utils.AveragedModel` does the same, but waits for the device at each update, which a recorded step
     cannot do.
-
-    Args:
-        network: to follow.
-        fabric: that gives the copy the network's precision.
-
-    Example:
-        >>> from lightning.fabric import Fabric
-        >>> network = nn.Linear(1, 1)
-        >>> teacher = Teacher(network, Fabric(accelerator="cpu"))
-        >>> before = teacher.copy.weight.item()
-        >>> with torch.no_grad():
-        ...     _ = network.weight.add_(1.0)
-        >>> teacher.follow()
-        >>> round(teacher.copy.weight.item() - before, 4)
-        0.001
     """
 
     def __init__(self, network: nn.Module, fabric: Any) -> None:

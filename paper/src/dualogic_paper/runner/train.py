@@ -42,12 +42,6 @@ def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_
 
     Each epoch is a pure function of the state at its start, the seed and its number. So a run that is killed at any moment and
     started again computes what it would have computed, bit for bit on a CPU.
-
-    Args:
-        config: what to compute.
-        machine: where.
-        folder: for checkpoints and results; nothing is written by default.
-        on_epoch: called after each epoch with its number and the latest measures; not with several processes.
     """
     require("paper", "lightning", "numpy")
     from lightning.fabric import Fabric
@@ -237,11 +231,7 @@ class Loop:
         self.folder.write_lines(METRICS, self.progress.history)
 
     def resume(self) -> None:
-        """Go on from the latest checkpoint, if there is one.
-
-        Raises:
-            DataError: if it is damaged, or was written by another version.
-        """
+        """Go on from the latest checkpoint, if there is one; refuses a damaged one, or one of another version."""
         state = None if self.folder is None else self.folder.load(CHECKPOINT)
         if self.folder is None or state is None:
             return

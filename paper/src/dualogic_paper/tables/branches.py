@@ -25,12 +25,7 @@ class Branch:
     group: str = ""  # of samples; empty for all
 
     def key(self, kind: str) -> str:
-        """The key in ``Result.pool``.
-
-        Example:
-            >>> Branch("not_p", "sixes").key("holds")
-            'not_p_holds_sixes'
-        """
+        """The key in ``Result.pool``."""
         return "_".join(part for part in (self.name, kind, self.group) if part)
 
 

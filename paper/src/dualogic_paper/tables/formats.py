@@ -111,12 +111,7 @@ def to_latex(table: Table) -> str:
 
 
 def escape_latex(text: str) -> str:
-    r"""Text that LaTeX prints as it is.
-
-    Example:
-        >>> escape_latex("5 % ± 1")
-        '5 \\% $\\pm$ 1'
-    """
+    r"""Text that LaTeX prints as it is."""
     return "".join(_LATEX.get(sign, sign) for sign in text)
 
 

@@ -77,12 +77,7 @@ def show_name(method: str, label: str) -> str:
 
 
 def short_name(method: str, label: str) -> str:
-    """The same for figures, where there is little room.
-
-    Example:
-        >>> short_name("semantic", "semantic"), short_name("dual", "dual[step=0.5]")
-        ('SL', 'dual[step=0.5]')
-    """
+    """The same for figures, where there is little room."""
     name = show_name(method, label)
     return name.partition(" (")[0] if label == method else name if name.startswith(method) else label
 

@@ -49,20 +49,10 @@ def make_block(results: Results) -> str:
 
 
 def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError], None] | None = None) -> str:
-    """Bring a page up to date.
+    """A page with each block made anew, and tasks without a block added at the end; text outside the markers stays.
 
-    Args:
-        folder: of committed files.
-        page: what there is; a header alone by default. Text outside the markers stays as it is, but for figures in it; see
-            :mod:`dualogic_paper.tables.prose`.
-        on_damage: see :func:`~dualogic_paper.tables.store.read_results`.
-
-    Returns:
-        The page with each block made anew; tasks without a block are added at the end.
-
-    Raises:
-        MissingDataError: if there is no result, or none for a block of the page.
-        DataError: if a marker has no partner, or a figure in a sentence no place in a table.
+    Figures in that text are filled in, see :mod:`dualogic_paper.tables.prose`. Refuses a marker without a partner, a block
+    without results, and a figure that has no place in a table.
     """
     tasks = find_tasks(folder)
     if not tasks:

@@ -27,16 +27,10 @@ from dualogic_paper.tasks import TASKS
 
 
 def read_results(folder: Path, task: str, on_damage: Callable[[DataError], None] | None = None) -> Results:
-    """All runs of a task, from committed files and from run folders alike.
+    """All runs of a task, from committed files and from run folders alike, in the folder named after the task.
 
-    Args:
-        folder: holds a folder named after the task, with either kind of files in it.
-        task: its name.
-        on_damage: called with what is wrong with a run folder, which is then left out; by default that is raised.
-
-    Raises:
-        MissingDataError: if there is no run of the task.
-        DataError: if a file is not whole, of another form, or holds something that its place denies.
+    Refuses a file that is not whole, of another form, or holds something that its place denies; but a run folder is left out if
+    ``on_damage`` is given, which is called with what is wrong with it.
     """
     if task not in TASKS:
         raise OptionError(f"the task must be one of {', '.join(TASKS)}; got {task!r}")
@@ -185,10 +179,5 @@ def _short(value: float | None, digits: int) -> float | int | None:
 
 
 def _file_name(label: str) -> str:
-    """A label as a file name.
-
-    Example:
-        >>> _file_name("dual[step=0.5, delta=exact]")
-        'dual-step-0.5-delta-exact'
-    """
+    """A label as a file name."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", label).strip("-")

@@ -171,19 +171,12 @@ class HWFEfficiency5(HWFEfficiency):
 
 @dataclasses.dataclass(frozen=True)
 class Formulas:
-    """Some formulas on a device.
+    """Some formulas on a device."""
 
-    Attributes:
-        images: rows of the table of symbols, ``(n, 7)``; any row where a formula has ended.
-        labels: classes ``(n, 7)``; :data:`IGNORED` where a formula has ended.
-        valid: which symbols there are, ``(n, 7)``.
-        result: what the formula evaluates to, ``(n,)``.
-    """
-
-    images: Tensor
-    labels: Tensor
-    valid: Tensor
-    result: Tensor
+    images: Tensor  # rows of the table of symbols, ``(n, 7)``; any row where a formula has ended
+    labels: Tensor  # classes ``(n, 7)``; :data:`IGNORED` where a formula has ended
+    valid: Tensor  # which symbols there are, ``(n, 7)``
+    result: Tensor  # what the formula evaluates to, ``(n,)``
 
     def __getitem__(self, rows: Tensor) -> Formulas:
         return Formulas(self.images[rows], self.labels[rows], self.valid[rows], self.result[rows])
@@ -337,17 +330,10 @@ def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:
 
 
 def calculate(symbols: Tensor, valid: Tensor) -> Tensor:
-    """The values of formulas, all at once: products and quotients from left to right, then sums.
+    """The values ``(n,)`` of formulas ``(n, length)`` in float64: products and quotients from left to right, then sums.
 
-    Neighbouring digits are one number. A formula that begins or ends with an operator, or has two side by side, does not parse:
-    there are no signs. Without a 0 among the digits, nothing is divided by 0.
-
-    Args:
-        symbols: classes ``(n, length)``.
-        valid: which symbols there are, ``(n, length)``.
-
-    Returns:
-        ``(n,)`` in float64; NaN where a formula does not parse.
+    Neighbouring digits are one number. A formula that begins or ends with an operator, or has two side by side, does not parse,
+    which gives NaN: there are no signs. Without a 0 among the digits, nothing is divided by 0.
 
     Example:
         >>> formulas = torch.tensor([[7, MINUS, 5, OVER, 1], [2, PLUS, TIMES, 3, 0]])  # 8 - 6 / 2 and 3 + * 41

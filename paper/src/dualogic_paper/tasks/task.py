@@ -115,13 +115,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> Problem:
-        """Data, model and measures for one seed, on the device.
-
-        Args:
-            seed: of the division of the data and of the first weights.
-            folder: where the data sets are; the usual place by default.
-            device: where tensors are kept.
-        """
+        """Data, model and measures for one seed, on the device; data sets are in the usual place without a folder."""
 
     @abc.abstractmethod
     def make_smoke(self, folder: Path) -> Task:
@@ -131,22 +125,11 @@ class Task(abc.ABC):
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
         """The rules as a method takes them, and what a network might say, drawn at random without data.
 
-        Args:
-            method: that teaches.
-            samples: how many.
-            width: the deviation of the network's outputs.
-            generator: of random numbers.
-
-        Returns:
-            The rules; and the network's outputs, which have gradients, with the tensors that the rules' symbols are bound to.
+        That is its outputs, of a deviation ``width`` and with gradients, and the tensors that the rules' symbols are bound to.
         """
 
     def check(self) -> None:
-        """Refuse hyper-parameters that make no sense.
-
-        Raises:
-            OptionError: naming the option of the command line.
-        """
+        """Refuse hyper-parameters that make no sense, naming the option of the command line."""
         if self.view not in self.views:
             raise OptionError(f"--view must be one of {', '.join(self.views)} for the task {self.name!r}; got {self.view!r}")
         limits = {**COMMON_LIMITS, **self.limits}
@@ -213,16 +196,10 @@ class Problem(abc.ABC):
     def outputs(
         self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
     ) -> tuple[Tensor, dict[str, Any]]:
-        """The task's loss and what the rules' symbols are bound to.
+        """The task's loss on labelled samples, and a tensor for each symbol of the rules on samples of the pool.
 
-        Args:
-            network: to train.
-            labelled: numbers of the labelled samples of this step, ``(batch,)``.
-            pool: numbers of the samples of this step that the rule sees, ``(batch,)``; ``None`` if there is no rule.
-            teacher: a slow copy of the network, whose word the rule takes; ``None`` for none.
-
-        Returns:
-            A scalar, and a tensor for each symbol (none without a pool); with a teacher also ``believe``, what it says.
+        Samples come as numbers ``(batch,)``; there is no pool without a rule. With a teacher, a slow copy of the network whose
+        word the rule takes, there is also ``believe``, what it says.
         """
 
     @abc.abstractmethod
@@ -236,9 +213,7 @@ class Problem(abc.ABC):
     def samples(self, network: nn.Module, rows: Tensor | None) -> Samples | None:
         """What a diagnosis looks at, without gradients; ``None`` if the task has nothing to show.
 
-        Args:
-            network: in evaluation mode.
-            rows: numbers of training samples, ``(n,)``; ``None`` for validation samples, at most :data:`MOST_SAMPLES`.
+        Of training samples ``(n,)`` or, for ``None``, of validation samples, at most :data:`MOST_SAMPLES`.
         """
         return None
 
@@ -259,13 +234,7 @@ def draw_outputs(*shape: int, width: float, generator: torch.Generator) -> Tenso
 
 
 def percent(holds: Tensor) -> float:
-    """The share of true entries, in percent.
-
-    Example:
-        >>> import torch
-        >>> percent(torch.tensor([True, False]))
-        50.0
-    """
+    """The share of true entries, in percent."""
     return 100 * holds.double().mean().item()
 
 

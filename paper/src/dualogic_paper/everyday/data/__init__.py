@@ -11,15 +11,7 @@ import torch
 
 
 def load(name: str) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of one file, by name.
-
-    Args:
-        name: of the file, without its ending.
-
-    Example:
-        >>> load("beliefs")["antecedents"].shape
-        (254,)
-    """
+    """The arrays of one file, by name."""
     with files(__package__).joinpath(f"{name}.npz").open("rb") as file, np.load(file) as archive:
         return {key: archive[key] for key in archive.files}
 
@@ -32,10 +24,5 @@ def load_images() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def unpack(bits: npt.NDArray[np.uint8], rows: int, columns: int) -> npt.NDArray[np.bool_]:
-    """A table of truth values from the bits that :func:`numpy.packbits` makes of it.
-
-    Example:
-        >>> unpack(np.packbits([[True, False, True], [False, False, True]]), 2, 3).tolist()
-        [[True, False, True], [False, False, True]]
-    """
+    """A table of truth values from the bits that :func:`numpy.packbits` makes of it."""
     return np.unpackbits(bits, count=rows * columns).reshape(rows, columns).astype(bool)
