@@ -17,7 +17,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 from dualogic_paper.everyday.data import load, unpack
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, perceptron, take_step
 
 LABELLED = 0.1
 """The share of facts that have a label."""
@@ -62,7 +62,7 @@ class Believer(nn.Module):
     def __init__(self, entities: int, predicates: int, width: int = 32) -> None:
         super().__init__()
         self.entity, self.predicate = nn.Embedding(entities, width), nn.Embedding(predicates, width)
-        self.body = nn.Sequential(nn.Linear(2 * width, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+        self.body = perceptron(2 * width, 64, 64, 1)
 
     def forward(self, entities: Tensor, predicates: Tensor) -> Tensor:
         """One logit for each pair."""
@@ -126,8 +126,6 @@ def measure(said: Tensor, facts: Tensor, world: World) -> Metrics:
 PROBLEM = Problem(
     name="beliefs",
     about="yes or no to questions about plants and animals; 254 rules from belief to belief",
-    primary="f1",
-    title="F1",
     run=run,
     small={"epochs": 20},
     tuned=True,

@@ -8,6 +8,7 @@ it is kept.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import torch
@@ -98,22 +99,18 @@ def measure(network: nn.Module, images: Tensor, digits: Tensor, hidden: int, loo
     }
 
 
-_SMALL = {"epochs": 1}
 PROBLEM_SIX = Problem(
     name="hidden_six",
     about="digits without a label for 6; what turns into a 9 is a 6",
     primary="accuracy",
     title="accuracy",
     run=run,
-    small=_SMALL,
+    small={"epochs": 1},
     tuned=True,
 )
-PROBLEM_NINE = Problem(
+PROBLEM_NINE = dataclasses.replace(
+    PROBLEM_SIX,
     name="hidden_nine",
     about="digits without a label for 9; what turns into a 6 is a 9",
-    primary="accuracy",
-    title="accuracy",
     run=functools.partial(run, hidden=9, looks_like=6),
-    small=_SMALL,
-    tuned=True,
 )

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss, softplus
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, rmse, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, perceptron, rmse, train
 
 GRADES = ("A", "B", "C", "D")
 INCOME, DEFAULTED = 0, 3
@@ -71,7 +71,7 @@ class Lender(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
+        self.body = nn.Sequential(*perceptron(10, 64, 64), nn.ReLU())
         self.grade, self.rate = nn.Linear(64, len(GRADES)), nn.Linear(64, 1)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,13 +99,13 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 2000,
     others = make_applicants(pool, 2000 + seed, MISTAKES).features
     lender = Lender()
     optimizer = torch.optim.AdamW(lender.parameters(), lr=3e-3, weight_decay=1e-2)
-    logic = make_loss(RULES, pool)
-    for index in batches(pool, 200, epochs, seed):
+
+    def task_loss() -> Tensor:
         grades, rates = lender(known.features)
-        loss = cross_entropy(grades, known.noted_grades) + mse_loss(rates, known.noted_rates) / 4
-        if logic is not None:
-            loss = loss + logic(index, **bind(lender, others[index]))
-        take_step(optimizer, loss)
+        return cross_entropy(grades, known.noted_grades) + mse_loss(rates, known.noted_rates) / 4
+
+    steps = batches(pool, 200, epochs, seed)
+    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: bind(lender, others[index]))
     return measure(lender, make_applicants(test, 30000 + seed))
 
 

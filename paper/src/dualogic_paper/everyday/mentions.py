@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, perceptron, train
 
 MENTIONS, THINGS, FEATURES = 5, 3, 6
 NOISE = 0.6
@@ -44,7 +44,7 @@ class Pairs(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(3 * FEATURES, 48), nn.ReLU(), nn.Linear(48, 1))
+        self.layers = perceptron(3 * FEATURES, 48, 1)
 
     def forward(self, mentions: Tensor) -> Tensor:
         """The logits."""
@@ -59,12 +59,12 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, 
     (known, labels), (others, _), (tests, truth) = (make_texts(n, generator) for n in (labelled, pool, test))
     network = Pairs()
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-    logic = make_loss(RULES, pool)
-    for index in batches(pool, 50, epochs, seed):
-        loss = binary_cross_entropy_with_logits(network(known), labels.float())
-        if logic is not None:
-            loss = loss + logic(index, same=network(others[index]))
-        take_step(optimizer, loss)
+
+    def task_loss() -> Tensor:
+        return binary_cross_entropy_with_logits(network(known), labels.float())
+
+    steps = batches(pool, 50, epochs, seed)
+    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: {"same": network(others[index])})
     with torch.no_grad():
         logits = network(tests)
     said = logits > 0
@@ -78,8 +78,6 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, 
 PROBLEM = Problem(
     name="mentions",
     about="which mentions in a text are of the same thing; symmetric and transitive",
-    primary="f1",
-    title="F1",
     run=run,
     small={"pool": 50, "test": 20, "epochs": 2},
     tuned=True,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -33,10 +34,10 @@ class Problem:
 
     name: str  # of the problem, as on the command line
     about: str  # one line on what is learned, and by which rules
-    primary: str  # the figure by which methods are compared
-    title: str  # what that figure is called in tables
     run: Callable[..., Metrics]  # trains a network and measures it: ``run(make_loss, seed, **sizes) -> Metrics``
     small: Mapping[str, int]  # sizes for a quick try
+    primary: str = "f1"  # the figure by which methods are compared
+    title: str = "F1"  # what that figure is called in tables
     lower_is_better: bool = False  # whether a small primary figure is a good one
     # whether the defaults of the library were chosen on this problem; the others were only looked at meanwhile
     tuned: bool = False
@@ -72,27 +73,56 @@ def take_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.step()
 
 
+def train(
+    optimizer: torch.optim.Optimizer,
+    logic: dl.LogicLoss | None,
+    steps: Iterable[Tensor],
+    task_loss: Callable[[], Tensor],
+    bind: Callable[[Tensor], Mapping[str, Tensor]],
+) -> None:
+    """Train on the task's loss and on the rules, about what ``bind`` gives for the positions of each batch."""
+    for index in steps:
+        loss = task_loss()
+        if logic is not None:
+            loss = loss + logic(index, **bind(index))
+        take_step(optimizer, loss)
+
+
 def train_answers(
+    network: nn.Module,
     logic: dl.LogicLoss | None,
     bind: Callable[[Tensor], Mapping[str, Tensor]],
     labelled: tuple[Tensor, Tensor],
     pool: Tensor,
-    epochs: int,
-    seed: int,
-) -> nn.Module:
-    """A network that gives the logits of yes-or-no answers, taught by labelled features ``(n, k)`` with their answers
-    ``(n, answers)``, and by rules about a pool of features; ``bind`` names the logits as the rules do.
+    steps: Iterable[Tensor],
+    decay: float = 1e-2,
+) -> None:
+    """Train a network that gives the logits of yes-or-no answers, by labelled features with their answers ``(n, answers)``, and
+    by rules about a pool of features; ``bind`` names the logits as the rules do.
     """
     known, answers = labelled
-    count = answers.shape[1]
-    network = nn.Sequential(nn.Linear(known.shape[1], 64), nn.ReLU(), nn.Linear(64, count))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
-    for index in batches(len(pool), 100, epochs, seed):
-        loss = count * binary_cross_entropy_with_logits(network(known), answers)
-        if logic is not None:
-            loss = loss + logic(index, **bind(network(pool[index])))
-        take_step(optimizer, loss)
-    return network
+    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=decay)
+
+    def task_loss() -> Tensor:
+        return answers.shape[1] * binary_cross_entropy_with_logits(network(known), answers)
+
+    train(optimizer, logic, steps, task_loss, lambda index: bind(network(pool[index])))
+
+
+def name_columns(names: Sequence[str], columns: Tensor) -> dict[str, Tensor]:
+    """The columns of ``(n, names)`` by their names."""
+    return dict(zip(names, columns.unbind(1)))
+
+
+def perceptron(*widths: int) -> nn.Sequential:
+    """Linear layers of these widths, with ReLU between them.
+
+    Example:
+        >>> perceptron(20, 64, 3)(torch.zeros(2, 20)).shape
+        torch.Size([2, 3])
+    """
+    layers = [layer for pair in itertools.pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())]
+    return nn.Sequential(*layers[:-1])
 
 
 def holds(rules: Mapping[str, dl.Formula], **tensors: Tensor) -> Tensor:
