@@ -89,8 +89,13 @@ def parse_options(words: Sequence[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not equals or not name.isidentifier():
             raise OptionError(f"--options takes name=value, as in step=0.5; got {word!r}")
-        try:
-            found[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            found[name] = value
+        found[name] = parse_value(value)
     return found
+
+
+def parse_value(text: str) -> Any:
+    """A Python literal, or else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -13,7 +13,7 @@ from dualogic_paper.convergence.cycles import scan_steps
 from dualogic_paper.convergence.dual_steps import measure_dual_steps
 from dualogic_paper.convergence.plateau import measure_plateaus
 from dualogic_paper.convergence.rate import measure_rates
-from dualogic_paper.runner.result import describe_machine, find_commit, find_date
+from dualogic_paper.origin import describe_machine, find_commit, find_date
 
 
 def run_convergence(smoke: bool = False) -> dict[str, Any]:

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualogic.errors import DataError, MissingDataError, MissingExtraError, how_to_install
-from dualogic.files import check_regular
+from dualogic.files import check_regular, write_whole
 from dualogic_paper.data.content import REFERENCE, digest_content
-from dualogic_paper.data.manifest import Manifest, hash_file, write_whole
+from dualogic_paper.data.manifest import Manifest, hash_file
 from dualogic_paper.data.schema import SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema
 
 VARIABLE = "DUALOGIC_DATA"
@@ -137,11 +137,13 @@ def write_cache(
     check_schema(name, arrays, sample=sample, where=f"what would become {path}")
     mark = {SAMPLE_KEY: np.array(True)} if sample else {}
     # Between these steps there is never a manifest beside a file that it does not describe.
+    path.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(path) as file:
         np.savez(file, **arrays, **mark)  # type: ignore[arg-type]  # numpy's stub takes the keywords for allow_pickle
         file.flush()
         content, size = digest_content(name, arrays), os.fstat(file.fileno()).st_size
-        manifest = Manifest(hash_file(file), size, content, content == REFERENCE[name], sample, dict(sources or {}))
+        with Path(file.name).open("rb") as written:
+            manifest = Manifest(hash_file(written), size, content, content == REFERENCE[name], sample, dict(sources or {}))
         Manifest.path(path).unlink(missing_ok=True)
     manifest = dataclasses.replace(manifest, modified=path.stat().st_mtime_ns)
     manifest.write(path)

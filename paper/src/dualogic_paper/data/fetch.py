@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 from dualogic.errors import DataError, DualogicError, MissingDataError
@@ -15,7 +14,6 @@ from dualogic_paper.data.manifest import Manifest, hash_file
 from dualogic_paper.data.sources import SOURCES, Source
 
 MOST_BYTES = 4 << 30
-DAY = 24 * 60 * 60
 
 
 def get(
@@ -46,9 +44,6 @@ def get(
         pages = " and ".join(f"{source.file} from {source.url}" for source in by_hand)
         raise MissingDataError(f"{name} has to be fetched by hand: save {pages}, then type: dualogic data get {name} --from FILE")
     path.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in path.parent.glob(f".{path.stem}.*.tmp"):  # of a killed process; a day old, so that no living one writes it
-        if leftover.stat().st_mtime < time.time() - DAY:
-            leftover.unlink(missing_ok=True)
     downloads = path.parent / "downloads" / name
     official = {
         source.file: download(source, downloads, on_progress) if files is None else _find(source, Path(files))

@@ -1,19 +1,15 @@
-"""The small file beside a cache that says what the cache must be, and writing both so that none is ever half there."""
+"""The small file beside a cache that says what the cache must be."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
-import os
-import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from dualogic.errors import DataError
-from dualogic.files import read_bytes
+from dualogic.files import read_bytes, write_whole
 
 CONVERTER = 1
 """Raised when a converter would write other content from the same official files."""
@@ -63,37 +59,6 @@ class Manifest:
         """Put the manifest beside its cache in one step."""
         with write_whole(self.path(cache)) as file:
             file.write((json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
-
-
-@contextlib.contextmanager
-def write_whole(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name only when complete and on disk; one that is there stays until then.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> with write_whole(folder / "a.txt") as file:
-        ...     _ = file.write(b"all of it")
-        >>> [path.name for path in folder.iterdir()]
-        ['a.txt']
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("x+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if os.name != "nt":  # where a folder cannot be opened, and a rename is on disk when it returns
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def hash_file(file: IO[bytes], algorithm: str = "sha256") -> str:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dualogic.errors import OptionError
-from dualogic_paper.everyday.page import update_page
 from dualogic_paper.everyday.problems import PROBLEMS
 from dualogic_paper.everyday.runner import list_jobs, run_missing
 from dualogic_paper.everyday.setting import METHODS, NONE, Setting
 from dualogic_paper.everyday.store import Store
-from dualogic_paper.everyday.table import make_tables
+from dualogic_paper.everyday.table import make_tables, update_page
 
 RESULTS = Path("results/everyday")
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
-import datetime as dt
 import multiprocessing
 import os
 import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,6 +17,7 @@ from dualogic.errors import DualogicError, MissingExtraError
 from dualogic_paper.everyday.problems import PROBLEMS
 from dualogic_paper.everyday.setting import Setting
 from dualogic_paper.everyday.store import Run, Store
+from dualogic_paper.origin import find_commit, find_date
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -90,23 +88,9 @@ def run_job(job: Job) -> Run:
         options=job.setting.describe(),
         failure=failure,
         seconds=round(time.process_time() - started, 2),
-        date=dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        date=find_date(),
         versions={"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
     )
-
-
-def find_commit() -> str:
-    """The commit of this code, with a plus sign if files were changed since; empty without git."""
-    here = Path(__file__).parent
-
-    def ask(*words: str) -> str:
-        asked = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
-        return asked.stdout.strip()
-
-    try:
-        return ask("rev-parse", "--short", "HEAD") + ("+" if ask("status", "--short", "--", "../..") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 def _run_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Run | Exception]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import dualogic as dl
+from dualogic_paper.arms import parse_value
 
 NONE = "none"
 """The name of training without rules."""
@@ -52,8 +52,9 @@ class Setting:
 
     def make_method(self) -> dl.methods.Method:
         """The method as an object."""
+        pairs = [part.partition("=") for part in self.method.partition(":")[2].split(",") if part]
         try:
-            return dl.methods.METHODS[self.name](**_read_options(self.method.partition(":")[2]))
+            return dl.methods.METHODS[self.name](**{name.strip(): parse_value(value.strip()) for name, _, value in pairs})
         except TypeError as error:
             raise dl.errors.OptionError(
                 f"the options of {self.method!r} must be those of its class in dl.methods; {error}"
@@ -70,15 +71,3 @@ class Setting:
         if self.method == NONE:
             return None
         return dl.LogicLoss(rules, num_samples=num_samples, method=self.make_method(), weight=self.weight, **options)
-
-
-def _read_options(text: str) -> dict[str, Any]:
-    pairs = [part.partition("=") for part in text.split(",") if part]
-    return {name.strip(): _read_value(value.strip()) for name, _, value in pairs}
-
-
-def _read_value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dualogic.errors import DataError
+from dualogic.files import write_whole
 
 try:
     import fcntl
@@ -82,12 +83,8 @@ class Store:
 
     def _write(self, problem: str, runs: Iterable[Run]) -> None:
         lines = ",\n ".join(json.dumps(_to_json(run)) for run in runs)
-        part = self.folder / f".{problem}.{os.getpid()}.part"
-        try:
-            part.write_text(f'{{"runs": [\n {lines}\n]}}\n', encoding="utf-8")
-            part.replace(self._file(problem))
-        finally:
-            part.unlink(missing_ok=True)
+        with write_whole(self._file(problem)) as file:
+            file.write(f'{{"runs": [\n {lines}\n]}}\n'.encode())
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -31,8 +31,8 @@ from typing import Any
 import torch
 from lightning.fabric import Fabric
 
+from dualogic_paper.origin import find_commit
 from dualogic_paper.runner import Config, Machine
-from dualogic_paper.runner.result import find_commit
 from dualogic_paper.runner.step import WARM_UP, Step
 from dualogic_paper.runner.train import Loop
 from dualogic_paper.speed import kernels

@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from dualogic_paper.runner.result import find_commit, find_date
+from dualogic_paper.origin import find_commit, find_date
 from dualogic_paper.speed import report
 
 Measure = Callable[[str], dict[str, Any]]

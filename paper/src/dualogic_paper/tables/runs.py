@@ -20,7 +20,7 @@ class Run:
     """One run that has ended, as a table needs it."""
 
     label: str  # the method and what was set otherwise than by default, such as ``dual[step=0.5]``
-    values: dict[str, Any]  # see :class:`~dualogic_paper.runner.result.Result`
+    values: dict[str, Any]  # see :class:`~dualogic_paper.runner.stored.Result`
     path: Path  # where it was read
 
     @property
