@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from dualogic_paper.tables import find_tasks, make_tables, read_results
-from dualogic_paper.tables.prose import fill, strip_figures
+from dualogic_paper.tables.page import fill, strip_figures
 
 PAPER = Path(__file__).parents[2]
 PAGE = PAPER.parent / "docs" / "what-the-paper-shows.md"

@@ -5,8 +5,7 @@ import pytest
 
 from dualogic.errors import DataError, MissingDataError
 from dualogic_paper.tables import collect, find_tasks, make_page, make_table, make_tables, read_results, to_markdown
-from dualogic_paper.tables.page import HEADER
-from dualogic_paper.tables.prose import MINUS, fill, strip_figures
+from dualogic_paper.tables.page import HEADER, MINUS, fill, strip_figures
 from tables.fabricate import make_result, write_runs
 
 ROOT = Path(__file__).parents[2]

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from dualogic.cli import main
 from dualogic.errors import DataError
 from dualogic_paper.tables import divide, make_page, make_table, make_tables, make_time_table, read_results, to_text
-from dualogic_paper.tables.certainty_figure import draw_certainty, trace
 from dualogic_paper.tables.figures import save_figures
-from dualogic_paper.tables.matching import satisfaction_at
+from dualogic_paper.tables.matching import draw_certainty, satisfaction_at, trace
 from dualogic_paper.tables.naming import group_runs
 from dualogic_paper.tables.parts_figure import draw_parts
 from tables.fabricate import MODELS, make_images, make_result, write_images, write_runs, write_times

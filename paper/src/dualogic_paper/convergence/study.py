@@ -11,8 +11,7 @@ import torch
 
 from dualogic_paper.convergence.cycles import scan_steps
 from dualogic_paper.convergence.dual_steps import measure_dual_steps
-from dualogic_paper.convergence.plateau import measure_plateaus
-from dualogic_paper.convergence.rate import measure_rates
+from dualogic_paper.convergence.rate import measure_plateaus, measure_rates
 from dualogic_paper.origin import describe_machine, find_commit, find_date
 
 

@@ -6,12 +6,10 @@ import shutil
 from pathlib import Path
 
 from dualogic.errors import DataError, DualogicError, MissingDataError
-from dualogic_paper.data.cache import cache_path, open_cache, write_cache
-from dualogic_paper.data.content import REFERENCE, digest_content
+from dualogic_paper.data.cache import Manifest, cache_path, hash_file, open_cache, write_cache
 from dualogic_paper.data.convert import convert
-from dualogic_paper.data.download import OnProgress, download
-from dualogic_paper.data.manifest import Manifest, hash_file
-from dualogic_paper.data.sources import SOURCES, Source
+from dualogic_paper.data.download import SOURCES, OnProgress, Source, download
+from dualogic_paper.data.schema import REFERENCE, digest_content
 
 MOST_BYTES = 4 << 30
 

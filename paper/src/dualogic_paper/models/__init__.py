@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from dualogic_paper.models.densenet import DenseNet, densenet100
-from dualogic_paper.models.resnet import ResNet, resnet18, resnet50
-from dualogic_paper.models.vgg import VGG, vgg16
+from dualogic_paper.models.convolutional import VGG, DenseNet, ResNet, densenet100, resnet18, resnet50, vgg16
 
 NETWORKS: dict[str, Callable[[int], nn.Module]] = {
     "vgg16": vgg16,

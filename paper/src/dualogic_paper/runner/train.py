@@ -19,15 +19,14 @@ from dualogic.cli import require
 from dualogic.diagnosis import Events
 from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
 from dualogic.report import POOL, VALIDATION, thin
-from dualogic_paper.controls import make_control
+from dualogic_paper.arms import make_control
 from dualogic_paper.origin import describe_machine, find_commit, find_date
 from dualogic_paper.runner.batches import Batches, count_steps, mix_seed
 from dualogic_paper.runner.config import Config, Machine
 from dualogic_paper.runner.diagnosis import diagnose_end, diagnose_epoch
 from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
-from dualogic_paper.runner.step import CapturedStep, Step
+from dualogic_paper.runner.step import CapturedStep, Step, Teacher
 from dualogic_paper.runner.stored import FACTS, Result, first_line, list_facts
-from dualogic_paper.runner.teacher import Teacher
 from dualogic_paper.tasks.task import Problem, Task
 
 INSPECTIONS = 20

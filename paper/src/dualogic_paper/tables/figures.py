@@ -13,12 +13,10 @@ from typing import Any
 
 from dualogic_paper.tables import style
 from dualogic_paper.tables.branches import Branch, find_branches
-from dualogic_paper.tables.certainty_figure import draw_certainty
-from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name, strip_label
-from dualogic_paper.tables.parts import divide
+from dualogic_paper.tables.matching import draw_certainty
+from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, divide, group_runs, short_name, strip_label
 from dualogic_paper.tables.parts_figure import draw_parts
-from dualogic_paper.tables.recorded import FORMER
-from dualogic_paper.tables.runs import Results, Run
+from dualogic_paper.tables.runs import FORMER, Results, Run
 from dualogic_paper.tables.summary import Table, make_table
 from dualogic_paper.tasks import TASKS
 

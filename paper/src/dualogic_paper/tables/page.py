@@ -1,21 +1,104 @@
-"""The page of all results: prose by hand; figures in it and blocks between markers are made from the committed files."""
+"""The page of all results: prose by hand; blocks between markers, and figures in sentences, are made from the committed files.
+
+A figure stands between ``<!-- figure TABLE; ROW; COLUMN -->`` and ``<!-- /figure -->``, neither of which is shown. ``ROW`` is a
+label and ``COLUMN`` a key; a fourth part asks for something else than the mean:
+
+- ``published``: the paper's figure;
+- ``deviation``, ``lowest`` or ``highest``, over seeds;
+- ``percent``: by how much a ratio exceeds 1; ``published percent``: by how much the paper's figure exceeds that without a rule;
+- ``against ROW``: the difference from another row of the table, seed by seed, with half of its 95 % interval;
+- ``minus TABLE; ROW``: a difference of two means, with its sign; the table may be left out if it is the same.
+
+``<!-- figure TABLE; better; COLUMN -->`` (or ``level``, ``worse``) gives the rows that are so, compared with ``dual``.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from dualogic.errors import DataError, MissingDataError
+from dualogic_paper.arms import NO_RULE
+from dualogic_paper.comparison import compare_rows
 from dualogic_paper.tables.branches import make_branch_table
 from dualogic_paper.tables.formats import to_markdown
-from dualogic_paper.tables.parts import divide
-from dualogic_paper.tables.prose import fill
+from dualogic_paper.tables.marks import MARKS
+from dualogic_paper.tables.naming import divide
 from dualogic_paper.tables.runs import Results
 from dualogic_paper.tables.store import find_tasks, read_results
-from dualogic_paper.tables.summary import Table, make_table
-from dualogic_paper.tables.time_table import make_time_table
+from dualogic_paper.tables.summary import Cell, Row, Table, make_table
+from dualogic_paper.tables.times import make_time_table
 from dualogic_paper.tasks import TASKS
+
+MINUS = "\N{MINUS SIGN}"
+Value = TypeVar("Value")
+_FIGURE = re.compile(r"(?P<start><!-- figure (?P<what>[^>]*?) -->).*?(?P<end><!-- /figure -->)", re.DOTALL)
+
+
+def fill(page: str, tables: Mapping[str, Table]) -> str:
+    """Bring the figures of a page up to date; refuses one that is of no table, row or column that there is."""
+    return _FIGURE.sub(lambda match: f"{match['start']}{_show(match['what'], tables)}{match['end']}", page)
+
+
+def strip_figures(page: str) -> str:
+    """A page without what is filled in."""
+    return _FIGURE.sub("", page)
+
+
+def _show(what: str, tables: Mapping[str, Table]) -> str:
+    table_name, label, key, *rest = (part.strip() for part in what.split(";"))
+    table = _find(what, "table", table_name, tables)
+    place = _find(what, "column", key, {column.key: number for number, column in enumerate(table.columns)})
+    rows = {row.label: row for row in table.rows}
+    if label in MARKS:
+        return _join([row for row in table.rows if row.cells[place].mark == label])
+    cell = _find(what, "row", label, rows).cells[place]
+    if not cell.values:
+        raise DataError(f"the figure {what!r} of the page was not measured; take the sentence out")
+    kind = rest[0] if rest else ""
+    if kind.startswith("minus"):
+        other = kind.removeprefix("minus").strip()
+        if len(rest) > 1:
+            rows = {row.label: row for row in _find(what, "table", other, tables).rows}
+            other = rest[1]
+        difference = cell.mean - _find(what, "row", other, rows).cells[place].mean
+        return f"{difference:+.{cell.decimals}f}".replace("-", MINUS)
+    if kind.startswith("against"):
+        other = kind.removeprefix("against").strip()
+        found = compare_rows(cell.by_seed, _find(what, "row", other, rows).cells[place].by_seed)
+        if found is None:
+            raise DataError(f"the figure {what!r} of the page compares rows of too few seeds; take the sentence out")
+        return f"{found.mean:+.{cell.decimals}f} ± {found.margin:.{cell.decimals}f}".replace("-", MINUS)
+    if kind == "published percent":
+        plain = _find(what, "row", NO_RULE, rows).cells[place]
+        return f"{100 * (float(_read(what, cell, 'published')) / float(_read(what, plain, 'published')) - 1):.1f} %"
+    return _read(what, cell, kind)
+
+
+def _read(what: str, cell: Cell, kind: str) -> str:
+    if kind == "published":
+        if cell.published is None:
+            raise DataError(f"the figure {what!r} of the page is not in the paper")
+        return cell.published.text
+    if kind == "percent":
+        return f"{100 * (cell.mean - 1):.1f} %"
+    kinds = {"": cell.mean, "deviation": cell.deviation, "lowest": min(cell.values), "highest": max(cell.values)}
+    value = _find(what, "kind", kind, kinds)
+    return f"{value or 0.0:.{cell.decimals}f}"
+
+
+def _find(what: str, kind: str, name: str, known: Mapping[str, Value]) -> Value:
+    if name not in known:
+        raise DataError(f"the figure {what!r} of the page names the {kind} {name!r}; there are {', '.join(map(repr, known))}")
+    return known[name]
+
+
+def _join(rows: list[Row]) -> str:
+    names = [f"`{row.label}`" for row in rows]
+    return "none" if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
 
 HEADER = """# Results
 
@@ -51,7 +134,7 @@ def make_block(results: Results) -> str:
 def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError], None] | None = None) -> str:
     """A page with each block made anew, and tasks without a block added at the end; text outside the markers stays.
 
-    Figures in that text are filled in, see :mod:`dualogic_paper.tables.prose`. Refuses a marker without a partner, a block
+    Figures in that text are filled in, see :mod:`dualogic_paper.tables.page`. Refuses a marker without a partner, a block
     without results, and a figure that has no place in a table.
     """
     tasks = find_tasks(folder)

@@ -8,10 +8,8 @@ from typing import Any
 from dualogic_paper import arms
 from dualogic_paper.tables import style
 from dualogic_paper.tables.matching import MATCHED
-from dualogic_paper.tables.naming import describe_column, order_of, short_name, strip_label
-from dualogic_paper.tables.parts import divide
-from dualogic_paper.tables.recorded import FORMER
-from dualogic_paper.tables.runs import Results
+from dualogic_paper.tables.naming import describe_column, divide, order_of, short_name, strip_label
+from dualogic_paper.tables.runs import FORMER, Results
 from dualogic_paper.tables.summary import Row, Table, make_table
 from dualogic_paper.tasks import TASKS, Column
 

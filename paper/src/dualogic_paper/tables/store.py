@@ -20,8 +20,7 @@ from dualogic.report import read_object
 from dualogic_paper.runner.config import complete, flatten
 from dualogic_paper.runner.folder import CONFIG, RESULT
 from dualogic_paper.runner.stored import check_result, read_config
-from dualogic_paper.tables.recorded import mark_former
-from dualogic_paper.tables.runs import Results, Run, make_label
+from dualogic_paper.tables.runs import Results, Run, make_label, mark_former
 from dualogic_paper.tables.times import read_times
 from dualogic_paper.tasks import TASKS
 

@@ -17,9 +17,20 @@ from dualogic.demo import CLASSES, LEAD, NOT_P, RULE, SIX, Q, rotate
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
-from dualogic_paper.models.lenet import lenet5
-from dualogic_paper.tasks.readings import compare_branches
-from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.models.small import lenet5
+from dualogic_paper.tasks.task import (
+    Column,
+    Drawn,
+    Limit,
+    Problem,
+    Samples,
+    Task,
+    compare_branches,
+    draw_outputs,
+    in_chunks,
+    percent,
+    spread,
+)
 
 SIZE = 32
 NINE = 9

@@ -17,7 +17,7 @@ from dualogic import Formula, LogicLoss
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
-from dualogic_paper.models.lenet import lenet5
+from dualogic_paper.models.small import lenet5
 from dualogic_paper.tasks.augment import PADDING, turn
 from dualogic_paper.tasks.task import (
     AT_LEAST_ONE,

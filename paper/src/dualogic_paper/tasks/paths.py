@@ -13,7 +13,7 @@ from torch.nn import functional
 from dualogic import Formula, LogicLoss, var
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
-from dualogic_paper.models.mlp import mlp
+from dualogic_paper.models.small import mlp
 from dualogic_paper.tasks.task import (
     AT_LEAST_ONE,
     Column,

@@ -16,7 +16,6 @@ from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models import resnet18
-from dualogic_paper.tasks.readings import compare_branches, describe_reading
 from dualogic_paper.tasks.task import (
     AT_LEAST_ONE,
     Column,
@@ -25,6 +24,8 @@ from dualogic_paper.tasks.task import (
     Problem,
     Samples,
     Task,
+    compare_branches,
+    describe_reading,
     draw_outputs,
     in_chunks,
     percent,
