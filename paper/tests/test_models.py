@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dualogic_paper.models import NETWORKS
+from dualogic_paper.models.convolutional import NETWORKS
 
 # Convolutions and batch norms by the papers' tables, plus the linear layer: (without the head, width of the head).
 SIZES = {

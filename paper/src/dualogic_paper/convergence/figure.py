@@ -18,7 +18,7 @@ CLASS_COLOURS = {"converged": "#cfe8e5", "cycle": "#e09f3e", "wandering": "#d149
 
 
 def save_figure(results: dict[str, Any], path: Path) -> None:
-    """Draw what :func:`~dualogic_paper.convergence.study.run_convergence` found."""
+    """Draw what :func:`~dualogic_paper.convergence.run_convergence` found."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

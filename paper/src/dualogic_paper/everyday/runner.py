@@ -31,11 +31,6 @@ class Job:
     seed: int
 
 
-def list_jobs(problems: Sequence[str], settings: Sequence[Setting], seeds: Sequence[int]) -> list[Job]:
-    """Every problem with every setting and seed; a seed of all of them before the next seed."""
-    return [Job(problem, setting, seed) for seed in seeds for problem in problems for setting in settings]
-
-
 def run_missing(
     jobs: Sequence[Job],
     store: Store,

@@ -1,6 +1,8 @@
-"""VGG, residual and densely connected networks, for 32 x 32 pixels."""
+"""VGG, residual and densely connected networks, for 32 x 32 pixels; :data:`NETWORKS` finds them by name."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -175,3 +177,11 @@ class DenseNet(nn.Module):
 def densenet100(classes: int = 10) -> DenseNet:
     """DenseNet-BC-100 with growth rate 12: 0.77 million parameters."""
     return DenseNet(100, 12, classes)
+
+
+NETWORKS: dict[str, Callable[[int], nn.Module]] = {
+    "vgg16": vgg16,
+    "resnet18": resnet18,
+    "resnet50": resnet50,
+    "densenet100": densenet100,
+}

@@ -24,8 +24,6 @@ class Config:
         >>> config = Config(Digits(epochs=1), method="semantic")
         >>> config.arm.name, config.rule_weight, config.learning_rate
         ('semantic', 0.5, 0.0005)
-        >>> Config.from_dict(config.as_dict()) == config
-        True
     """
 
     task: Task  # the experiment with its hyper-parameters
@@ -92,13 +90,6 @@ class Config:
             "seed": self.seed,
             "precision": self.precision,
         }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Config:
-        """The inverse of :meth:`as_dict`."""
-        hyper = dict(values["task"])
-        task = TASKS[hyper.pop("name")](**hyper)
-        return cls(**{**values, "task": task})
 
     def differences(self, other: Mapping[str, Any]) -> list[str]:
         """Where another configuration, as a dictionary, differs; one line each."""

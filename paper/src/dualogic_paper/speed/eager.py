@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 import dualogic as dl
-from dualogic_paper.models import NETWORKS
+from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.speed.clock import summarise, time_in_turn
 from dualogic_paper.speed.report import entry, show_number
 from dualogic_paper.speed.rule import capture

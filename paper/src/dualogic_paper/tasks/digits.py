@@ -22,6 +22,7 @@ from dualogic_paper.tasks.task import (
     Column,
     Drawn,
     Limit,
+    Outputs,
     Problem,
     Samples,
     Task,
@@ -144,9 +145,7 @@ class DigitsProblem(Problem):
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES)
 
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         images, labels = _as_input(self.images[labelled]), self.labels[labelled]
         if pool is None:
             return functional.cross_entropy(network(images), labels), {}

@@ -26,6 +26,7 @@ from dualogic_paper.tasks.task import (
     Column,
     Drawn,
     Limit,
+    Outputs,
     Problem,
     Samples,
     Task,
@@ -205,9 +206,7 @@ class HWFProblem(Problem):
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES, pixels=self.task.pixels)
 
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         count = len(labelled)
         images = self.training.images[labelled if pool is None else torch.cat([labelled, pool])]
         seen = self._show(images)

@@ -19,6 +19,7 @@ from dualogic_paper.tasks.task import (
     Column,
     Drawn,
     Limit,
+    Outputs,
     Problem,
     Samples,
     Task,
@@ -165,9 +166,7 @@ class PathsProblem(Problem):
         nodes = self.task.nodes
         return mlp(nodes * nodes, (self.task.width,) * 3, nodes, self.task.first_output)
 
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         graphs, distances = self.versions[TRAINING], self.distances[TRAINING][labelled]
         if pool is None:
             return functional.mse_loss(network(graphs[labelled, 0]), distances), {}

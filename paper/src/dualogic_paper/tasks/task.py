@@ -18,6 +18,7 @@ from dualogic.methods import Method
 from dualogic_paper.arms import Setting
 
 Drawn = tuple[Mapping[str, Formula], tuple[Tensor, dict[str, Tensor]]]
+Outputs = tuple[Tensor, dict[str, Any]]
 CHUNK = 2048
 """Samples in one forward pass of an evaluation."""
 MOST_SAMPLES = 2000
@@ -193,9 +194,7 @@ class Problem(abc.ABC):
         """A network with fresh weights, drawn from the global generator."""
 
     @abc.abstractmethod
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         """The task's loss on labelled samples, and a tensor for each symbol of the rules on samples of the pool.
 
         Samples come as numbers ``(batch,)``; there is no pool without a rule. With a teacher, a slow copy of the network whose
