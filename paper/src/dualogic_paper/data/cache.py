@@ -22,7 +22,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dualogic.errors import DataError, MissingDataError, MissingExtraError, how_to_install
+from dualogic.errors import DataError, MissingDataError
 from dualogic.files import check_regular, read_bytes, write_whole
 from dualogic_paper.data.schema import REFERENCE, SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema, digest_content
 
@@ -94,10 +94,8 @@ def folder() -> Path:
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
-    try:
-        import pooch
-    except ImportError as error:
-        raise MissingExtraError(f"without {VARIABLE}, pooch finds the folder; {how_to_install('paper')}") from error
+    import pooch
+
     return Path(pooch.os_cache("dualogic"))
 
 

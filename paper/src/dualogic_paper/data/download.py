@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualogic.errors import DataError, DownloadError, MissingExtraError, how_to_install
+from dualogic.errors import DataError, DownloadError
 
 MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
@@ -69,18 +68,18 @@ def download(source: Source, folder: Path, on_progress: OnProgress | None = None
     An interrupted download leaves ``FILE.part``, from which the next call goes on. Only a file with the right checksum gets
     its name; one with another is deleted.
     """
-    try:
-        import pooch
-    except ImportError as error:
-        raise MissingExtraError(f"pooch fetches the data; {how_to_install('paper')}") from error
+    import pooch
+
     fetcher = ResumingDownloader(folder / f"{source.file}.part", on_progress or (lambda file, done, total: None))
-    with _quiet(pooch.get_logger()):
-        try:
-            fetched = pooch.retrieve(
-                source.url, known_hash=f"md5:{source.md5}", fname=source.file, path=folder, downloader=fetcher
-            )
-        except ValueError as error:
-            raise DataError(f"{source.url} is not the official file, or came corrupt, and was deleted: {error}") from error
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # on_progress says enough
+    try:
+        fetched = pooch.retrieve(source.url, known_hash=f"md5:{source.md5}", fname=source.file, path=folder, downloader=fetcher)
+    except ValueError as error:
+        raise DataError(f"{source.url} is not the official file, or came corrupt, and was deleted: {error}") from error
+    finally:
+        logger.setLevel(level)
     return Path(fetched)
 
 
@@ -153,13 +152,3 @@ def _read_range(response: Any, pattern: str) -> int | None:
     """A number in what the server says about the bytes it sends."""
     found = re.match(pattern, response.headers.get("Content-Range", ""))
     return int(found[1]) if found else None
-
-
-@contextlib.contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dualogic.errors import MissingExtraError, OptionError, how_to_install
+from dualogic.errors import OptionError
 from dualogic_paper.data.cache import write_cache
 from dualogic_paper.data.schema import ALPHABET, Arrays, check_name
 
@@ -57,10 +57,8 @@ def _make_digits(scale: int, padding: int) -> Callable[..., Arrays]:
 
 
 def _draw_digits(rng: Generator, count: int, scale: int, padding: int) -> tuple[Images, Images]:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise MissingExtraError(f"sample digits come with scikit-learn; {how_to_install('paper')}") from error
+    from sklearn.datasets import load_digits
+
     digits = load_digits()
     order = np.concatenate([rng.permutation(len(digits.target)) for _ in range(-(-count // len(digits.target)))])[:count]
     small = (digits.images[order] * (255 / 16)).astype(np.uint8)

@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, perceptron, train
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 SPECIES, FEATURES, ATTRIBUTES = 12, 20, 40
 HALF = ATTRIBUTES // 2

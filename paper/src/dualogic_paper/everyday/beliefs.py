@@ -17,7 +17,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 from dualogic_paper.everyday.data import load, unpack
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, perceptron, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
+from dualogic_paper.everyday.training import batches, perceptron, take_step
 
 LABELLED = 0.1
 """The share of facts that have a label."""

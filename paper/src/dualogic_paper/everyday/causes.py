@@ -14,18 +14,8 @@ import torch
 from torch import Tensor
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import (
-    HELD,
-    LossFactory,
-    Metrics,
-    Problem,
-    batches,
-    f1,
-    name_columns,
-    percent,
-    perceptron,
-    train_answers,
-)
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 CAUSES = ("wear", "heat", "dust", "power", "operator")
 FEATURES = 16

@@ -13,7 +13,8 @@ from torch.nn.functional import one_hot
 
 import dualogic as dl
 from dualogic_paper.everyday.data import load_images
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, perceptron, train_answers
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
+from dualogic_paper.everyday.training import batches, perceptron, train_answers
 
 DIGITS = 10
 LABELS_PER_DIGIT = 10

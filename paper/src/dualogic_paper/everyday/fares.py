@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, perceptron, rmse, train
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent, rmse
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 age, distance, price = dl.var("age"), dl.var("distance"), dl.var("price")
 RULES = {

@@ -17,7 +17,8 @@ from torch.nn.functional import cross_entropy
 
 import dualogic as dl
 from dualogic_paper.everyday.data import load_images
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
+from dualogic_paper.everyday.training import batches, take_step
 
 DIGITS = 10
 HELD_OUT = 0.3

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss, softplus
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, perceptron, rmse, train
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent, rmse
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 GRADES = ("A", "B", "C", "D")
 INCOME, DEFAULTED = 0, 3

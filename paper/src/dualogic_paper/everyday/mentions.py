@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, perceptron, train
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 MENTIONS, THINGS, FEATURES = 5, 3, 6
 NOISE = 0.6

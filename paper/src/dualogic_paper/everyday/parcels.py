@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, perceptron, train
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 KINDS = {"letter": (0.0, 1.0, 0.35), "packet": (0.5, 5.0, 0.3), "parcel": (4.0, 32.0, 0.25), "pallet": (30.0, 80.0, 0.1)}
 """The least and greatest weight of each kind, and how often it comes."""

@@ -13,19 +13,8 @@ import torch
 from torch import Tensor
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import (
-    HELD,
-    LossFactory,
-    Metrics,
-    Problem,
-    batches,
-    f1,
-    holds,
-    name_columns,
-    percent,
-    perceptron,
-    train_answers,
-)
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 ANIMALS, VEHICLES = ("dog", "cat", "bird"), ("car", "bus", "bicycle")
 LABELS = ["indoors", "outdoors", "animal", *ANIMALS, "vehicle", *VEHICLES, "empty"]

@@ -14,18 +14,8 @@ import torch
 from torch import Tensor, nn
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import (
-    HELD,
-    LossFactory,
-    Metrics,
-    Problem,
-    batches,
-    f1,
-    holds,
-    name_columns,
-    percent,
-    train_answers,
-)
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
+from dualogic_paper.everyday.training import batches, name_columns, train_answers
 
 DEPARTMENTS = {
     "electronics": ("phone", "laptop", "tablet", "camera", "headset"),

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, perceptron, train
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 FOLLOWERS = {
     "wake": ["wake", "light"],

@@ -16,7 +16,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
+from dualogic_paper.everyday.training import batches, take_step
 
 KINDS = ("PER", "ORG", "LOC")
 TAGS = ["O", *(f"{part}-{kind}" for kind in KINDS for part in "BI")]

@@ -16,19 +16,8 @@ from torch import Tensor
 
 import dualogic as dl
 from dualogic_paper.everyday.data import load
-from dualogic_paper.everyday.problem import (
-    HELD,
-    LossFactory,
-    Metrics,
-    Problem,
-    batches,
-    f1,
-    holds,
-    name_columns,
-    percent,
-    perceptron,
-    train_answers,
-)
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 ANSWERS = ("malignant", "large", "small", "dented")
 bind = partial(name_columns, ANSWERS)

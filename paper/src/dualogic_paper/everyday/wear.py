@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, perceptron, rmse, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent, rmse
+from dualogic_paper.everyday.training import batches, perceptron, take_step
 
 SENSORS = 12
 

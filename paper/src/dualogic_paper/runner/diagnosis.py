@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from dualogic import LogicLoss
 from dualogic.diagnosis import Diagnosis, ShortcutReport
 from dualogic.report import POOL, VALIDATION, WORST, keep_part, summarize
-from dualogic_paper.tasks.task import Problem, Samples, spread
+from dualogic_paper.tasks.measures import spread
+from dualogic_paper.tasks.task import Problem, Samples
 
 
 @torch.no_grad()

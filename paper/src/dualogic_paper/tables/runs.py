@@ -89,22 +89,18 @@ class Run:
 
     @property
     def task(self) -> str:
-        """The task's name."""
         return str(self.values["config"]["task"]["name"])
 
     @property
     def method(self) -> str:
-        """The name of the arm."""
         return str(self.values["config"]["method"])
 
     @property
     def seed(self) -> int:
-        """The seed."""
         return int(self.values["config"]["seed"])
 
     @property
     def hyper(self) -> dict[str, Any]:
-        """The task's hyper-parameters."""
         return dict(self.values["config"]["task"])
 
     @property
@@ -121,7 +117,6 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Training stopped early."""
         return self.values.get("failure") is not None
 
     @property

@@ -18,21 +18,8 @@ from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.tasks.augment import PADDING, crop, distort, erase, with_margin
-from dualogic_paper.tasks.task import (
-    Column,
-    Drawn,
-    Limit,
-    Outputs,
-    Problem,
-    Samples,
-    Task,
-    compare_branches,
-    describe_reading,
-    draw_outputs,
-    in_chunks,
-    percent,
-    spread,
-)
+from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 CLASSES, SUPERCLASSES = 100, 20
 TOLERANCE = 0.01

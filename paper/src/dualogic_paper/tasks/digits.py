@@ -18,20 +18,8 @@ from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
 from dualogic_paper.models.small import lenet5
-from dualogic_paper.tasks.task import (
-    Column,
-    Drawn,
-    Limit,
-    Outputs,
-    Problem,
-    Samples,
-    Task,
-    compare_branches,
-    draw_outputs,
-    in_chunks,
-    percent,
-    spread,
-)
+from dualogic_paper.tasks.measures import compare_branches, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 SIZE = 32
 NINE = 9

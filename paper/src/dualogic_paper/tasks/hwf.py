@@ -19,22 +19,8 @@ from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
 from dualogic_paper.models.small import lenet5
 from dualogic_paper.tasks.augment import PADDING, turn
-from dualogic_paper.tasks.task import (
-    AT_LEAST_ONE,
-    CHUNK,
-    SHARE,
-    Column,
-    Drawn,
-    Limit,
-    Outputs,
-    Problem,
-    Samples,
-    Task,
-    draw_outputs,
-    in_chunks,
-    percent,
-    spread,
-)
+from dualogic_paper.tasks.measures import CHUNK, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import AT_LEAST_ONE, SHARE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 if TYPE_CHECKING:
     import numpy as np

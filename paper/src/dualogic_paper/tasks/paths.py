@@ -14,20 +14,8 @@ from dualogic import Formula, LogicLoss, var
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
 from dualogic_paper.models.small import mlp
-from dualogic_paper.tasks.task import (
-    AT_LEAST_ONE,
-    Column,
-    Drawn,
-    Limit,
-    Outputs,
-    Problem,
-    Samples,
-    Task,
-    draw_outputs,
-    in_chunks,
-    percent,
-    spread,
-)
+from dualogic_paper.tasks.measures import draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 TOLERANCE = 1.0
 """In units of distance; the paper's for this task."""

@@ -16,22 +16,8 @@ from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
 from dualogic_paper.models.convolutional import resnet18
-from dualogic_paper.tasks.task import (
-    AT_LEAST_ONE,
-    Column,
-    Drawn,
-    Limit,
-    Outputs,
-    Problem,
-    Samples,
-    Task,
-    compare_branches,
-    describe_reading,
-    draw_outputs,
-    in_chunks,
-    percent,
-    spread,
-)
+from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 MACHINES = ("airplane", "automobile", "ship", "truck")
