@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import dualogic as dl
+from dualogic.data import divide_by_class
 from dualogic_paper.everyday.data import load_images
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
 from dualogic_paper.everyday.training import batches, take_step
@@ -26,19 +27,6 @@ BATCH = 64
 
 upright = dl.categorical("upright", DIGITS, input="logits")
 turned = dl.categorical("turned", DIGITS, input="logits")
-
-
-def divide(digits: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """Positions for training and for the test, 30 % of each digit at random."""
-    generator = torch.Generator().manual_seed(seed)
-    training, tested = [], []
-    for digit in range(DIGITS):
-        (places,) = torch.where(digits == digit)
-        places = places[torch.randperm(len(places), generator=generator)]
-        count = round(HELD_OUT * len(places))
-        tested.append(places[:count])
-        training.append(places[count:])
-    return torch.cat(training), torch.cat(tested)
 
 
 def turn(images: Tensor) -> Tensor:
@@ -64,7 +52,7 @@ def make_network() -> nn.Module:
 def run(make_loss: LossFactory, seed: int, hidden: int = 6, looks_like: int = 9, epochs: int = 40) -> Metrics:
     """Train on labels of all digits but the hidden one, and from the first step on the rule: what it looks like upside down."""
     images, digits = load_images()
-    training, tested = divide(digits, seed)
+    tested, training = divide_by_class(digits, DIGITS, lambda count: [round(HELD_OUT * count)], seed)
     labelled = training[digits[training] != hidden]
     network = make_network()
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)

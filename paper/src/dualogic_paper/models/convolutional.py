@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from dualogic_paper.models.norm import BatchNormReLU
 
-# Channels of the 3 x 3 convolutions of each stage; every stage ends with 2 x 2 max pooling (table 1, column D).
+# Channels of the 3 x 3 convolutions of each stage of VGG16 (table 1, column D).
 VGG16_STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 
 
-class VGG(nn.Module):
-    """Stages of 3 x 3 convolutions, each with batch normalisation and ReLU, and 2 x 2 max pooling after each stage.
+class Network(nn.Module):
+    """Features of images, their mean over pixels, and a linear layer; ``mode`` is that of the convolutions' first weights."""
 
-    Source: Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015. At
-    32 x 32 pixels, the five stages leave one pixel, and a single linear layer takes the place of the three.
-    """
-
-    def __init__(self, stages: tuple[tuple[int, ...], ...], classes: int, channels: int = 3) -> None:
+    def __init__(self, features: list[nn.Module], channels: int, classes: int, mode: Literal["fan_in", "fan_out"]) -> None:
         super().__init__()
-        layers: list[nn.Module] = []
-        for stage in stages:
-            for width in stage:
-                # Batch normalisation has a bias of its own.
-                layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), BatchNormReLU(width)]
-                channels = width
-            layers.append(nn.MaxPool2d(2))
-        self.features = nn.Sequential(*layers)
+        self.features = nn.Sequential(*features)
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.head = nn.Linear(channels, classes)
-        for module in self.features:
+        for module in self.modules():
             if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+                nn.init.kaiming_normal_(module.weight, mode=mode, nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits ``(batch, classes)`` of images ``(batch, channels, height, width)``."""
@@ -42,9 +33,20 @@ class VGG(nn.Module):
         return logits
 
 
-def vgg16(classes: int = 10) -> VGG:
-    """VGG16 with batch normalisation: 13 convolutions and one linear layer, 14.7 million parameters."""
-    return VGG(VGG16_STAGES, classes)
+def vgg16(classes: int) -> Network:
+    """Stages of 3 x 3 convolutions, each with batch normalisation and ReLU, and 2 x 2 max pooling: 14.7 million parameters.
+
+    Source: Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015. At
+    32 x 32 pixels, the five stages leave one pixel, and a single linear layer takes the place of the three.
+    """
+    layers: list[nn.Module] = []
+    channels = 3
+    for stage in VGG16_STAGES:
+        for width in stage:
+            layers += [_convolution(channels, width, 3), BatchNormReLU(width)]
+            channels = width
+        layers.append(nn.MaxPool2d(2))
+    return Network(layers, channels, classes, "fan_out")
 
 
 class Residual(nn.Module):
@@ -85,50 +87,25 @@ def _bottleneck(channels: int, width: int, stride: int) -> Residual:
     return Residual(branch, channels, 4 * width, stride)
 
 
-class ResNet(nn.Module):
+def resnet(blocks: tuple[int, ...], bottleneck: bool, classes: int) -> Network:
     """Four stages of residual blocks with 64, 128, 256 and 512 channels (times 4 after a bottleneck).
 
     Source: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", CVPR 2016, table 1. For 32 x 32 pixels the first
     layer is a 3 x 3 convolution with stride 1 and there is no max pooling, so that the stages see 32, 16, 8 and 4 pixels.
     """
-
-    def __init__(self, blocks: tuple[int, ...], bottleneck: bool, classes: int, channels: int = 3) -> None:
-        super().__init__()
-        make, expansion = (_bottleneck, 4) if bottleneck else (_basic, 1)
-        self.stem = nn.Sequential(_convolution(channels, 64, 3), BatchNormReLU(64))
-        stages: list[nn.Module] = []
-        channels = 64
-        for stage, count in enumerate(blocks):
-            width = 64 * 2**stage
-            for block in range(count):
-                stages.append(make(channels, width, 2 if stage and not block else 1))
-                channels = expansion * width
-        self.stages = nn.Sequential(*stages)
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.head = nn.Linear(channels, classes)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits ``(batch, classes)`` of images ``(batch, channels, height, width)``."""
-        logits: Tensor = self.head(self.pool(self.stages(self.stem(images))).flatten(1))
-        return logits
-
-
-def resnet18(classes: int = 10) -> ResNet:
-    """ResNet18: two basic blocks in each stage, 11.2 million parameters."""
-    return ResNet((2, 2, 2, 2), bottleneck=False, classes=classes)
-
-
-def resnet50(classes: int = 10) -> ResNet:
-    """ResNet50: 3, 4, 6 and 3 bottleneck blocks, 23.5 million parameters."""
-    return ResNet((3, 4, 6, 3), bottleneck=True, classes=classes)
+    make, expansion = (_bottleneck, 4) if bottleneck else (_basic, 1)
+    layers: list[nn.Module] = [_convolution(3, 64, 3), BatchNormReLU(64)]
+    channels = 64
+    for stage, count in enumerate(blocks):
+        width = 64 * 2**stage
+        for block in range(count):
+            layers.append(make(channels, width, 2 if stage and not block else 1))
+            channels = expansion * width
+    return Network(layers, channels, classes, "fan_out")
 
 
 def _layer(channels: int, width: int, size: int) -> list[nn.Module]:
-    convolution = nn.Conv2d(channels, width, size, padding=size // 2, bias=False)
-    return [BatchNormReLU(channels), convolution]
+    return [BatchNormReLU(channels), _convolution(channels, width, size)]
 
 
 class Dense(nn.Module):
@@ -143,45 +120,27 @@ class Dense(nn.Module):
         return torch.cat([images, self.branch(images)], 1)
 
 
-class DenseNet(nn.Module):
+def densenet(depth: int, growth: int, classes: int) -> Network:
     """DenseNet-BC: three blocks of bottleneck layers; between them, channels and pixels are halved.
 
     Source: Huang, Liu, van der Maaten, Weinberger, "Densely Connected Convolutional Networks", CVPR 2017, section 3 and its
     CIFAR experiments. A depth of ``6 n + 4`` gives blocks of ``n`` bottleneck layers, each with ``growth`` new channels.
     """
-
-    def __init__(self, depth: int, growth: int, classes: int, channels: int = 3) -> None:
-        super().__init__()
-        layers: list[nn.Module] = [nn.Conv2d(channels, 2 * growth, 3, padding=1, bias=False)]
-        channels = 2 * growth
-        for block in range(3):
-            if block:
-                layers += [*_layer(channels, channels // 2, 1), nn.AvgPool2d(2)]
-                channels //= 2
-            for _ in range((depth - 4) // 6):
-                layers.append(Dense(channels, growth))
-                channels += growth
-        self.features = nn.Sequential(*layers, BatchNormReLU(channels))
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.head = nn.Linear(channels, classes)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits ``(batch, classes)`` of images ``(batch, channels, height, width)``."""
-        logits: Tensor = self.head(self.pool(self.features(images)).flatten(1))
-        return logits
+    layers: list[nn.Module] = [_convolution(3, 2 * growth, 3)]
+    channels = 2 * growth
+    for block in range(3):
+        if block:
+            layers += [*_layer(channels, channels // 2, 1), nn.AvgPool2d(2)]
+            channels //= 2
+        for _ in range((depth - 4) // 6):
+            layers.append(Dense(channels, growth))
+            channels += growth
+    return Network([*layers, BatchNormReLU(channels)], channels, classes, "fan_in")
 
 
-def densenet100(classes: int = 10) -> DenseNet:
-    """DenseNet-BC-100 with growth rate 12: 0.77 million parameters."""
-    return DenseNet(100, 12, classes)
-
-
-NETWORKS: dict[str, Callable[[int], nn.Module]] = {
+NETWORKS: dict[str, Callable[[int], Network]] = {
     "vgg16": vgg16,
-    "resnet18": resnet18,
-    "resnet50": resnet50,
-    "densenet100": densenet100,
+    "resnet18": partial(resnet, (2, 2, 2, 2), False),
+    "resnet50": partial(resnet, (3, 4, 6, 3), True),
+    "densenet100": partial(densenet, 100, 12),
 }

@@ -15,7 +15,7 @@ from dualogic import LogicLoss
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
-from dualogic_paper.models.convolutional import resnet18
+from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
@@ -123,7 +123,7 @@ class TransferProblem(Problem):
         }
 
     def make_network(self) -> nn.Module:
-        return resnet18(len(CLASSES)).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+        return NETWORKS["resnet18"](len(CLASSES)).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
     def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         images, labels = self._as_input(self.images[labelled]), self.labels[labelled]
