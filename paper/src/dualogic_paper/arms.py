@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 NO_RULE = "none"
 SUPERVISED = "supervised"
-ENTROPY = "entropy"
 FIXMATCH = "fixmatch"
-CONTROLS = (ENTROPY, FIXMATCH)
+CONTROLS = ("entropy", FIXMATCH)
 IMAGE_ARMS = ("none", "supervised", *CONTROLS, "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
 """Arms of rules about sums of probabilities: the paper's methods, the ablations, and what needs no logic as controls."""
 PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}

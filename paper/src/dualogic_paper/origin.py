@@ -1,13 +1,15 @@
-"""Where a figure comes from: the commit, the date and the machine."""
+"""Where a figure comes from: the commit, the date and the machine; and its six digits."""
 
 from __future__ import annotations
 
 import datetime as dt
 import functools
+import json
 import os
 import platform
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -42,3 +44,8 @@ def find_commit() -> str:
 def _git(*words: str) -> str:
     call = ["git", "-C", str(Path(__file__).parent), *words]
     return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+
+
+def shorten(values: dict[str, Any]) -> dict[str, Any]:
+    """What goes into a file: as JSON gives it back, with numbers to six digits."""
+    return json.loads(json.dumps(values), parse_float=lambda text: float(f"{float(text):.6g}"))  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from dualogic_paper.convergence.cycles import scan_steps
 from dualogic_paper.convergence.dual_steps import measure_dual_steps
 from dualogic_paper.convergence.rate import measure_plateaus, measure_rates
 from dualogic_paper.convergence.table import TABLES
-from dualogic_paper.origin import describe_machine, find_commit, find_date
+from dualogic_paper.origin import describe_machine, find_commit, find_date, shorten
 
 __all__ = ["TABLES", "run_convergence", "save"]
 
@@ -35,8 +35,7 @@ def run_convergence(smoke: bool = False) -> dict[str, Any]:
         "commit": find_commit(),
     }
     results["seconds"] = round(time.perf_counter() - started, 1)
-    kept: dict[str, Any] = json.loads(json.dumps(results), parse_float=lambda text: float(f"{float(text):.6g}"))
-    return kept
+    return shorten(results)
 
 
 def save(results: dict[str, Any], folder: Path) -> list[Path]:

@@ -114,14 +114,6 @@ def load(name: str, folder: Path | None = None) -> Arrays:
 
     Says what to type if there is no cache; refuses one that is corrupt, partial, of another form, or neither the real set nor
     a sample.
-
-    Example:
-        >>> import tempfile
-        >>> from dualogic_paper.data import make_sample
-        >>> somewhere = Path(tempfile.mkdtemp())
-        >>> _ = make_sample("usps", somewhere, train=20, test=10)
-        >>> {key: array.shape for key, array in load("usps", somewhere).items()}
-        {'train_x': (20, 16, 16), 'train_y': (20,), 'test_x': (10, 16, 16), 'test_y': (10,)}
     """
     return open_cache(name, folder)[0]
 

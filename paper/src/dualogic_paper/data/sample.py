@@ -33,11 +33,6 @@ def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
     """Write a small stand-in for a data set, into a temporary folder, so that it is not found in place of the real set.
 
     ``sizes`` are numbers of rows, ``train`` and ``test`` (STL-10 has ``test`` only), for HWF also of ``symbols``.
-
-    Example:
-        >>> import tempfile
-        >>> make_sample("cifar10", Path(tempfile.mkdtemp()), train=20, test=10).name
-        'cifar10.npz'
     """
     check_name(name)
     maker, defaults = _MAKERS[name]

@@ -147,14 +147,6 @@ def unseen_test_symbols(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np
     """Mark the symbols of the test formulas, ``(formulas, 7)``, whose image is not, pixel for pixel, one of a training formula's.
 
     HWF as published leaks: most images of its test formulas also occur, under other file names, in training formulas.
-
-    Example:
-        >>> symbols = np.stack([np.zeros((45, 45)), np.ones((45, 45)), np.ones((45, 45))])
-        >>> train, test = np.array([[0, 1, -1]]), np.array([[2, 0, -1]])
-        >>> unseen_test_symbols({"symbols": symbols, "train_images": train, "test_images": test})
-        array([[False, False, False]])
-        >>> unseen_test_symbols({"symbols": symbols, "train_images": train[:, :1], "test_images": test})
-        array([[ True, False, False]])
     """
     _, pixels = np.unique(hash_images(arrays["symbols"]), axis=0, return_inverse=True)
     pixels = pixels.reshape(-1)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
-from dualogic_paper.everyday.data import load, unpack
+from dualogic_paper.everyday.data import load
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
 from dualogic_paper.everyday.training import batches, perceptron, take_step
 
@@ -50,7 +51,7 @@ def load_world() -> World:
     return World(
         entities,
         predicates,
-        torch.tensor(unpack(arrays["truth"], len(entities), len(predicates))),
+        torch.tensor(np.unpackbits(arrays["truth"], count=len(entities) * len(predicates))).view(len(entities), -1).bool(),
         torch.tensor(arrays["antecedents"], dtype=torch.long),
         torch.tensor(arrays["consequents"], dtype=torch.long),
         torch.tensor(arrays["positive"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,15 +15,8 @@ Metrics = dict[str, float]
 """Figures of a run, by name. Shares are in percent."""
 HELD = "held"
 """The figure that every problem reports: how often its rules hold, in percent."""
-
-
-class LossFactory(Protocol):
-    """Makes the loss of the rules, or ``None`` where a network is trained without them."""
-
-    def __call__(
-        self, rules: dl.Formula | Mapping[str, dl.Formula], num_samples: int | None = None, **options: Any
-    ) -> dl.LogicLoss | None:
-        """The loss of formulas for so many samples, ``None`` where all share one row; options are those of ``LogicLoss``."""
+LossFactory = Callable[..., dl.LogicLoss | None]
+"""Makes the loss of rules for so many samples, as ``LogicLoss`` does, or ``None`` where a network is trained without them."""
 
 
 @dataclasses.dataclass(frozen=True)

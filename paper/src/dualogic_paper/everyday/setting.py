@@ -16,7 +16,7 @@ METHODS = (NONE, *dl.methods.METHODS)
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A method and the weight of its loss; makes losses, as a :class:`~dualogic_paper.everyday.problem.LossFactory`.
+    """A method and the weight of its loss; makes losses, as a :data:`~dualogic_paper.everyday.problem.LossFactory`.
 
     Example:
         >>> Setting("dual:step=0.5").make_method().step

@@ -45,15 +45,7 @@ class Run:
 
 
 class Store:
-    """A folder of runs, made when the first is added. Several commands may write to it at once.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Store(folder).add([Run("loans", "dual", 1.0, seed=0, metrics={"rmse": 1.5})])
-        ...     Store(folder).read()[0].metrics
-        {'rmse': 1.5}
-    """
+    """A folder of runs, made when the first is added. Several commands may write to it at once."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)

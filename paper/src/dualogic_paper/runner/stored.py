@@ -16,6 +16,7 @@ import torch
 from dualogic.errors import DataError
 from dualogic.files import check_regular
 from dualogic.report import brief, check_config, is_number, read_object, to_numbers, to_rows
+from dualogic_paper.origin import shorten
 from dualogic_paper.runner.config import Config
 
 SEAL = b"\ndualogic sha256 "
@@ -50,7 +51,7 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON, with numbers to six digits."""
-        return _round(dataclasses.asdict(self))  # type: ignore[no-any-return]
+        return shorten(dataclasses.asdict(self))
 
 
 _NEEDED = tuple(field.name for field in dataclasses.fields(Result) if field.default is dataclasses.MISSING)
@@ -134,13 +135,3 @@ def load_sealed(file: Path) -> Any:
 def first_line(error: BaseException) -> str:
     """What an error says, in short."""
     return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def _round(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {key: _round(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_round(entry) for entry in value]
-    return value

@@ -15,7 +15,7 @@ label and ``COLUMN`` a key; a fourth part asks for something else than the mean:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -110,25 +110,27 @@ _BLOCK = re.compile(r"<!-- begin (?P<task>[\w-]+) -->\n.*?<!-- end (?P=task) -->
 _MARK = re.compile(r"<!-- (?:begin|end) [\w-]+ -->")
 
 
-def make_tables(results: Results) -> list[Table]:
-    """All tables of a task: for each part what was measured and how the rule is met, and the times."""
-    found = [table for part in divide(results) for table in (make_table(part), make_branch_table(part))]
-    return [table for table in (*found, make_time_table(results)) if table is not None]
-
-
-def make_block(results: Results) -> str:
-    """The tables of one task between markers."""
-    lines = [f"<!-- begin {results.task} -->", f"## {TASKS[results.task].title}", ""]
+def list_sections(results: Results) -> list[tuple[str, Table]]:
+    """All tables of a task, with headings: for each part what was measured and how the rule is met, and the times."""
+    found: list[tuple[str, Table | None]] = []
     for part in divide(results):
-        branches = make_branch_table(part)
-        lines += [f"### {part.part_title}", ""] if part.part else []
-        lines.append(to_markdown(make_table(part)))
-        if branches is not None:
-            lines += [f"###{'#' if part.part else ''} Duals read as probabilities", "", to_markdown(branches)]
-    times = make_time_table(results)
-    if times is not None:
-        lines += ["### Run time", "", to_markdown(times)]
-    return "\n".join([*lines, f"<!-- end {results.task} -->\n"])
+        found.append((f"### {part.part_title}" if part.part else "", make_table(part)))
+        found.append((f"###{'#' if part.part else ''} Duals read as probabilities", make_branch_table(part)))
+    found.append(("### Run time", make_time_table(results)))
+    return [(heading, table) for heading, table in found if table is not None]
+
+
+def make_tables(results: Results) -> list[Table]:
+    """All tables of a task."""
+    return [table for _, table in list_sections(results)]
+
+
+def make_block(task: str, sections: Sequence[tuple[str, Table]]) -> str:
+    """The tables of one task between markers."""
+    lines = [f"<!-- begin {task} -->", f"## {TASKS[task].title}", ""]
+    for heading, table in sections:
+        lines += [heading, "", to_markdown(table)] if heading else [to_markdown(table)]
+    return "\n".join([*lines, f"<!-- end {task} -->\n"])
 
 
 def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError], None] | None = None) -> str:
@@ -148,12 +150,12 @@ def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError],
         raise DataError(
             f"the marker {lonely.group()} of the page has no partner; markers are <!-- begin TASK --> and <!-- end TASK -->"
         )
-    found = {task: read_results(folder, task, on_damage) for task in tasks}
-    blocks = {task: make_block(results) for task, results in found.items()}
+    found = {task: list_sections(read_results(folder, task, on_damage)) for task in tasks}
+    blocks = {task: make_block(task, sections) for task, sections in found.items()}
     present = [match["task"] for match in _BLOCK.finditer(page)]
     lost = [task for task in present if task not in blocks]
     if lost:
         raise MissingDataError(f"the page has a block for {', '.join(lost)}, but {folder} has no results of it; delete the block")
-    tables = {table.name: table for results in found.values() for table in make_tables(results)}
+    tables = {table.name: table for sections in found.values() for _, table in sections}
     page = fill(_BLOCK.sub(lambda match: blocks[match["task"]], page), tables)
     return "\n".join([page, *(blocks[task] for task in tasks if task not in present)])

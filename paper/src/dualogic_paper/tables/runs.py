@@ -26,12 +26,7 @@ _GONE = {"forget": 0.0, "schedule": None, "epoch": None}
 
 
 def read_method(text: str) -> Method | None:
-    """The method that a result names; ``None`` if none is known here, or it has an option that is gone and was in use.
-
-    Example:
-        >>> read_method("DL2(weight=0.5)").weight
-        0.5
-    """
+    """The method that a result names; ``None`` if none is known here, or it has an option that is gone and was in use."""
     try:
         call = ast.parse(text, mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):

@@ -15,12 +15,7 @@ MOST_SAMPLES = 2000
 
 
 def spread(count: int) -> Tensor:
-    """Evenly spaced positions below ``count``, at most :data:`MOST_SAMPLES`.
-
-    Example:
-        >>> spread(3).tolist(), len(spread(12000)), spread(12000)[1].item()
-        ([0, 1, 2], 2000, 6)
-    """
+    """Evenly spaced positions below ``count``, at most :data:`MOST_SAMPLES`."""
     return torch.arange(0, count, max(1, -(-count // MOST_SAMPLES)))
 
 
@@ -61,12 +56,6 @@ def compare_branches(
 
 
 def describe_reading(shares: Tensor, names: Sequence[str]) -> str:
-    """The two names of the largest shares.
-
-    Example:
-        >>> import torch
-        >>> describe_reading(torch.tensor([0.1, 0.7, 0.2]), ("cat", "dog", "bird"))
-        'read as dog 70%, bird 20%'
-    """
+    """The two names of the largest shares."""
     largest, numbers = shares.topk(2)
     return "read as " + ", ".join(f"{names[number]} {share:.0%}" for share, number in zip(largest.tolist(), numbers.tolist()))

@@ -21,8 +21,3 @@ def load_images() -> tuple[torch.Tensor, torch.Tensor]:
     arrays = load("digits")
     images = torch.tensor(arrays["images"], dtype=torch.float32).unsqueeze(1) / 16
     return images, torch.tensor(arrays["labels"], dtype=torch.long)
-
-
-def unpack(bits: npt.NDArray[np.uint8], rows: int, columns: int) -> npt.NDArray[np.bool_]:
-    """A table of truth values from the bits that :func:`numpy.packbits` makes of it."""
-    return np.unpackbits(bits, count=rows * columns).reshape(rows, columns).astype(bool)
