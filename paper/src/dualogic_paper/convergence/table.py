@@ -51,16 +51,6 @@ def plateau_table(results: Results) -> str:
     return pipe_table(header, rows)
 
 
-def settle_table(results: Results) -> str:
-    """Visits from equal weights to the neighbourhood of the optimum."""
-    return _count_visits(results, "settle", "operands", "step", "step")
-
-
-def reverse_table(results: Results) -> str:
-    """Visits until a weight that was decided changes its mind."""
-    return _count_visits(results, "reverse", "step", "start", "from")
-
-
 def _count_visits(results: Results, kind: str, down: str, across: str, word: str) -> str:
     """A row for each update rule, connective and value of ``down``, a column for each value of ``across``."""
     entries, limit = results["dual_steps"][kind], results["dual_steps"]["limit"]
@@ -104,8 +94,9 @@ def exact_table(results: Results) -> str:
 TABLES: dict[str, Callable[[Results], str]] = {
     "rate": rate_table,
     "plateau": plateau_table,
-    "settle": settle_table,
-    "reverse": reverse_table,
+    # Visits from equal weights to the neighbourhood of the optimum, and until a weight that was decided changes its mind.
+    "settle": lambda results: _count_visits(results, "settle", "operands", "step", "step"),
+    "reverse": lambda results: _count_visits(results, "reverse", "step", "start", "from"),
     "cycles": cycle_table,
     "exact": exact_table,
 }

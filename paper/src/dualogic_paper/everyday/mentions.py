@@ -33,32 +33,20 @@ RULES = {
 
 
 def make_texts(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw texts: mentions ``(n, 5, 6)``, and whether the two of each ordered pair are of the same thing, ``(n, 20)``."""
+    """Draw texts: features of ordered pairs of mentions ``(n, 20, 18)``, and whether both are of the same thing, ``(n, 20)``."""
     things = torch.randint(THINGS, (count, MENTIONS), generator=generator)
     looks = torch.randn(count, THINGS, FEATURES, generator=generator)
     noise = NOISE * torch.randn(count, MENTIONS, FEATURES, generator=generator)
-    return looks[torch.arange(count).unsqueeze(1), things] + noise, things[:, FIRST] == things[:, SECOND]
-
-
-class Pairs(nn.Module):
-    """Mentions ``(n, 5, 6)`` to the logit of each ordered pair ``(n, 20)``."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = perceptron(3 * FEATURES, 48, 1)
-
-    def forward(self, mentions: Tensor) -> Tensor:
-        """The logits."""
-        first, second = mentions[:, FIRST], mentions[:, SECOND]
-        logits: Tensor = self.layers(torch.cat([first, second, first * second], -1)).squeeze(-1)
-        return logits
+    mentions = looks[torch.arange(count).unsqueeze(1), things] + noise
+    first, second = mentions[:, FIRST], mentions[:, SECOND]
+    return torch.cat([first, second, first * second], -1), things[:, FIRST] == things[:, SECOND]
 
 
 def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, test: int = 500, epochs: int = 60) -> Metrics:
     """Train a network that compares two mentions."""
     generator = torch.Generator().manual_seed(6000 + seed)
     (known, labels), (others, _), (tests, truth) = (make_texts(n, generator) for n in (labelled, pool, test))
-    network = Pairs()
+    network = nn.Sequential(*perceptron(3 * FEATURES, 48, 1), nn.Flatten(-2))
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def task_loss() -> Tensor:

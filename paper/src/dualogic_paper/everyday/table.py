@@ -17,6 +17,7 @@ from dualogic_paper.pages import pipe_table, replace_block
 
 NO_RULE, DUAL = Setting("none"), Setting("dual")
 NO_RUNS = "No runs yet."
+REFUSALS = ("OptionError", "FormulaTypeError", "SizeError")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,13 +80,15 @@ def make_problem_table(problem: Problem, runs: Sequence[Run]) -> str:
     for setting, row in rows.items():
         name = setting.label if setting == NO_RULE else f"`{setting.label}`"
         if not row.figures:
-            cells.append((name, _describe_failure(row), "", "", "", "0"))
+            kind = (row.failure or "").partition(":")[0]
+            cells.append((name, "refuses such rules" if kind in REFUSALS else kind, "", "", "", "0"))
             continue
         to_no_rule, to_dual = (
             "" if setting == reference else _show_difference(problem, gain(problem, row, rows.get(reference)))
             for reference in (NO_RULE, DUAL)
         )
-        cells.append((name, _show_mean(problem, row), _show_held(row), to_no_rule, to_dual, _show_seeds(row)))
+        seeds = f"{len(row.figures)} of {len(row.figures) + row.failed}" if row.failed else str(len(row.figures))
+        cells.append((name, _show_mean(problem, row), _show_held(row), to_no_rule, to_dual, seeds))
     heads = ("method", problem.title, "rules held, %", "better than no rule by", "better than `dual` by", "seeds")
     return pipe_table(heads, cells)
 
@@ -125,17 +128,6 @@ def make_problem_tables(runs: Sequence[Run]) -> str:
 def make_tables(runs: Sequence[Run]) -> str:
     """The short table, then those of the problems."""
     return f"{make_short_table(runs)}\n\n{make_problem_tables(runs)}" if runs else NO_RUNS
-
-
-def _describe_failure(row: Row) -> str:
-    reason = row.failure or ""
-    return (
-        "refuses such rules" if reason.startswith(("OptionError", "FormulaTypeError", "SizeError")) else reason.partition(":")[0]
-    )
-
-
-def _show_seeds(row: Row) -> str:
-    return f"{len(row.figures)} of {len(row.figures) + row.failed}" if row.failed else str(len(row.figures))
 
 
 def _show_mean(problem: Problem, row: Row) -> str:

@@ -14,9 +14,9 @@ import torch
 
 from dualogic.errors import DataError, StateError
 from dualogic.files import remove_leftovers, write_whole
-from dualogic.report import CONFIG, DIAGNOSIS, METRICS, RESULT
+from dualogic.report import CONFIG, DIAGNOSIS, METRICS, RESULT, read_object
 from dualogic_paper.runner.config import Config
-from dualogic_paper.runner.stored import ABOUT, load_sealed, read_config, read_result, seal
+from dualogic_paper.runner.stored import ABOUT, check_result, load_sealed, read_config, seal
 from dualogic_paper.tasks import TASKS
 
 __all__ = ["CHECKPOINT", "CONFIG", "DIAGNOSIS", "DUALS", "METRICS", "MODEL", "RESULT", "RunFolder"]
@@ -69,7 +69,7 @@ class RunFolder:
     def result(self) -> dict[str, Any] | None:
         """The result, if the run has ended."""
         file = self.path / RESULT
-        return read_result(file) if file.exists() else None
+        return check_result(read_object(file), file) if file.exists() else None
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file whole or not at all."""

@@ -89,11 +89,6 @@ def read_config(file: Path) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != ABOUT}
 
 
-def read_result(file: Path) -> dict[str, Any]:
-    """A result, see :class:`~dualogic_paper.runner.stored.Result`."""
-    return check_result(read_object(file), file)
-
-
 def check_result(values: Any, file: Path) -> dict[str, Any]:
     """A result with its history in rows; refuses one that lacks something, or that holds something of another kind."""
     lacking = [name for name in _NEEDED if not isinstance(values, dict) or name not in values]

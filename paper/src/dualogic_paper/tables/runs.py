@@ -31,16 +31,17 @@ def read_method(text: str) -> Method | None:
         call = ast.parse(text, mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             return None
-        told = {str(word.arg): _value(word.value) for word in call.keywords}
+        infinite = {word.arg for word in call.keywords if isinstance(word.value, ast.Name) and word.value.id == "inf"}
+        told = {str(word.arg): math.inf if word.arg in infinite else ast.literal_eval(word.value) for word in call.keywords}
     except (SyntaxError, ValueError):
         return None
     given = {name: value for name, value in told.items() if name not in _GONE or value != _GONE[name]}
     kind = getattr(methods, call.func.id, None)
-    if not isinstance(kind, type) or not issubclass(kind, Method) or not given.keys() <= _fields(kind):
+    if not isinstance(kind, type) or not issubclass(kind, Method):
         return None
     try:
         made: Method = kind(**({**_BEFORE, **given} if kind is methods.Dual else given))
-    except OptionError:
+    except (OptionError, TypeError):  # a value, or a name, that is no option today
         return None
     return made
 
@@ -60,14 +61,6 @@ def mark_former(label: str, values: Mapping[str, Any]) -> str:
         return label
     name, _, rest = label.partition("[")
     return f"{name}[{word}, {rest}" if rest else f"{name}[{word}]"
-
-
-def _fields(kind: Any) -> set[str]:
-    return {field.name for field in dataclasses.fields(kind)}
-
-
-def _value(node: ast.expr) -> Any:
-    return math.inf if isinstance(node, ast.Name) and node.id == "inf" else ast.literal_eval(node)
 
 
 if TYPE_CHECKING:
