@@ -3,8 +3,6 @@
 Rows that share seeds are compared seed by seed, others by Welch's test. Nothing here needs more than the standard library.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -1,7 +1,5 @@
 """Where a figure comes from: the commit, the date and the machine; and its six digits."""
 
-from __future__ import annotations
-
 import datetime as dt
 import functools
 import json

@@ -1,7 +1,5 @@
 """Markdown pages: tables, and blocks between markers that are made anew while everything else stays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from dualogic.errors import DataError

@@ -1,7 +1,5 @@
 """``dualogic everyday``."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

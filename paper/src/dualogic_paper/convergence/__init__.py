@@ -4,8 +4,6 @@ Theorem 3's rate with the exact minimiser of ``delta``; where Algorithm 1 as pri
 settle and change their mind under each update rule; and whether gradient steps on weights and ``delta`` in turn ever cycle.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether gradient steps on the weights and on ``delta`` in turn come to rest, cycle or run away, for a grid of step sizes."""
 
-from __future__ import annotations
-
 import collections
 from typing import Any
 

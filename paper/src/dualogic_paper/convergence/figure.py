@@ -1,7 +1,5 @@
 """The measurements as one figure of four panels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

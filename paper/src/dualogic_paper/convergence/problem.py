@@ -1,7 +1,5 @@
 """A small smooth problem that meets the assumptions of Theorem 3, with its gradients in closed form."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch

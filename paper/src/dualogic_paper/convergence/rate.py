@@ -1,7 +1,5 @@
 """How the gradient of the whole loss falls with the iterations (Theorem 3), and where it settles, for each rule for ``delta``."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The measurements as Markdown tables, from what is saved in ``results.json``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The official files of each data set, read into the form of its cache."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """The official files of each data set, where they are, and downloads that continue where they stopped."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 import os

@@ -1,7 +1,5 @@
 """From the official files to a cache."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

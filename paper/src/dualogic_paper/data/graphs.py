@@ -1,7 +1,5 @@
 """Random weighted graphs and the shortest distances between all of their nodes."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

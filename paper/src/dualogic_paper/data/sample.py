@@ -4,8 +4,6 @@ Digits are scikit-learn's 8x8 digits enlarged, operators are drawn, photographs 
 a network can learn something from each, but nothing of the real set. A stand-in is marked in its file and its manifest.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a cache of each data set holds: keys, element types and shapes; a digest of that; and which symbols of HWF leak."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from collections.abc import Mapping

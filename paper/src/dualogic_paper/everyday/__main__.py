@@ -1,7 +1,5 @@
 """``python -m dualogic_paper.everyday``: the same as ``dualogic everyday``, with torch and numpy alone."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

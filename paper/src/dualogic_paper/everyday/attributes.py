@@ -8,8 +8,6 @@ In ``attributes_wrong`` six of the sixty are wrong: each contradicts a right rul
 and *a then not b*. A network can meet both by never saying *a*, or keep *a* and live with a rule that does not hold.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Sequence

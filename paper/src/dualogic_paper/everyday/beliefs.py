@@ -6,8 +6,6 @@ Nothing but the network's own answers says where a rule applies, so a wrong yes 
 backwards, from "cannot fly" to "is no bird", would take it back. One row of the loss is one rule about one entity.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

@@ -6,8 +6,6 @@ method that also pulls at operands which are not needed gives stops too many cau
 without.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

@@ -1,7 +1,5 @@
 """The benchmark from the command line: make the missing runs, print the table, bring pages up to date."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from dualogic.errors import OptionError

@@ -5,8 +5,6 @@ rule. Ten images of each digit have labels, and about nine hundred have none. Th
 whoever decides too early keeps a wrong answer.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot

@@ -6,8 +6,6 @@ pays 12 or more. Age and distance are inputs, in years and kilometres: where a r
 give way. A method that treats 61 years as "hardly over 60", or lowers the prices of those who are 55, shows in the error.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss

@@ -6,8 +6,6 @@ without labels. The shortcut is to unlearn the other side, so that nothing turns
 it is kept.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

@@ -6,8 +6,6 @@ more; nobody pays less than 5 %. All five are true of the world that made the ta
 failed to pay: a method that pushes "8 % or more" on everybody shows in the error of the rate.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch

@@ -5,8 +5,6 @@ are never quite met, and nothing is the same as anything else in a network that 
 ends there.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits

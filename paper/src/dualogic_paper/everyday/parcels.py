@@ -5,8 +5,6 @@ which weights a kind can have (``parcels``), or which kinds a weight leaves (``p
 predicts may be wrong, be it what a rule concludes or what it starts from.
 """
 
-from __future__ import annotations
-
 import functools
 
 import torch

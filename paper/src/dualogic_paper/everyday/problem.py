@@ -1,7 +1,5 @@
 """What every problem is made of: a story in one line, a training run, and the figures that it reports."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """All problems by name, in the order of the tables: those on which defaults were chosen, then those that were only looked at."""
 
-from __future__ import annotations
-
 from dualogic_paper.everyday import (
     attributes,
     beliefs,

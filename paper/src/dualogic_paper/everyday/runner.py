@@ -1,7 +1,5 @@
 """Make the runs that are missing, several at a time, each on one thread."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import multiprocessing

@@ -5,8 +5,6 @@ if there is a car, a bus or a bicycle; and empty exactly if there is neither ani
 and 1,500 without labels. The rules are equivalences, so each side speaks about the other.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

@@ -1,7 +1,5 @@
 """How the rules of a problem are taught: a method with its options and a weight, or no rule at all."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

@@ -6,8 +6,6 @@ of at most one kind within a department (6), and of some kind if it is in it (6)
 product is in some department (1). There are 150 labelled products and 1,500 without labels.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

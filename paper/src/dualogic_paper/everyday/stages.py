@@ -5,8 +5,6 @@ right about half of the time, and nearly every night has a change that cannot be
 network says the same stage from end to end: a rule that is taught too hard ends there.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy

@@ -1,7 +1,5 @@
 """Runs on disk: one JSON file for each problem, with one line for each run."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

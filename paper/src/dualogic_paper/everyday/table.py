@@ -1,7 +1,5 @@
 """Runs as tables in Markdown: one for each problem with a row for each method, and a short one with a row for each problem."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics

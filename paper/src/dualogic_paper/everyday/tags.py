@@ -6,8 +6,6 @@ outside of names, so the neighbours decide. There are 60 tagged sentences and 80
 rules: that shortcut shows in the number of names found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

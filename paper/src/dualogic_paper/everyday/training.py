@@ -1,7 +1,5 @@
 """How the problems train: one loop for all, on the labels and on the rules."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

@@ -7,8 +7,6 @@ dented means malignant, small means not malignant, and nothing is both large and
 equally well, so that neither should simply be believed.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

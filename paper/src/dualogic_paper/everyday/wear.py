@@ -6,8 +6,6 @@ without a log. In ``wear_all_pairs`` a batch gives all its pairs, with the order
 weights for all of them. In ``wear_chosen_pairs`` two thousand pairs are chosen beforehand, in their order, with a row for each.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

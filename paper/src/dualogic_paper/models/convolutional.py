@@ -1,7 +1,5 @@
 """VGG, residual and densely connected networks, for 32 x 32 pixels; :data:`NETWORKS` finds them by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Literal

@@ -1,7 +1,5 @@
 """LeNet-5, made for 32 x 32 pixels, and fully connected networks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from torch import nn

@@ -1,7 +1,5 @@
 """Train an experiment: configuration, run folder, loop, several runs at once."""
 
-from __future__ import annotations
-
 from dualogic_paper.runner.config import Config, Machine
 from dualogic_paper.runner.folder import RunFolder
 from dualogic_paper.runner.stored import Result

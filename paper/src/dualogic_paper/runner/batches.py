@@ -1,7 +1,5 @@
 """Which samples each step sees."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

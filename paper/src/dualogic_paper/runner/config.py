@@ -1,7 +1,5 @@
 """Everything that decides what a run computes (:class:`Config`), and where it is computed (:class:`Machine`)."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a run satisfies its rules, kept in its folder for ``dualogic report``."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A run's folder: nothing in it is ever half-written."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """One step of training: run as it stands, or recorded once as a CUDA graph and replayed; and a slow copy of the network."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import dataclasses

@@ -1,7 +1,5 @@
 """What is kept of a run, read and checked; what is damaged is named in one line."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Several runs, one after the other or some at a time."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import multiprocessing
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The training loop, on Lightning Fabric."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import functools

@@ -11,8 +11,6 @@ median block counts. The profile is of an eager step with the rule ``dual`` and 
 ``results/benchmarks/cifar100.json``, where ``dualogic table cifar100`` finds them; a variant of another commit is replaced.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import dataclasses

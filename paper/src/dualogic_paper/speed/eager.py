@@ -6,8 +6,6 @@ take turns in blocks of steps, the order turning round each time; the median blo
 ``LogicLoss``, ``plain`` one with ``capture=False``; in ``whole`` the entire step is a CUDA graph, with the rule and without.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ A kernel is attributed to the operation that launched it, and through it to a ki
 forward operation of which it is the backward pass, ran within the range ``RULE``.
 """
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

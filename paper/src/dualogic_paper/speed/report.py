@@ -1,7 +1,5 @@
 """The figures that are measured, their bounds, the files they are kept in, and the tables on pages."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable

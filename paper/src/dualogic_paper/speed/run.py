@@ -9,8 +9,6 @@ machine. Results are printed as they come and kept after each in ``results/bench
 leaves its error there. The exit status is 1 if a bound is missed or a figure fails.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import importlib

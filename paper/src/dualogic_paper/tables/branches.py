@@ -1,7 +1,5 @@
 """The paper reads the duals as probabilities of how a rule is met; here they are set beside what was measured."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import math

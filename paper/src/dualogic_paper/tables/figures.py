@@ -1,7 +1,5 @@
 """Figures of a task: measured beside published, learning curves, and how the rule came to be met (the paper's Figure 1)."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

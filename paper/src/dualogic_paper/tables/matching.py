@@ -4,8 +4,6 @@ Dividing logits by a temperature changes no prediction, but both the mean entrop
 about certainty. So a satisfaction means something only beside that of the network without the rule at the same entropy.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """What rows and columns are called, in which order rows come, and which of them have tables and figures of their own."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -12,8 +12,6 @@ label and ``COLUMN`` a key; a fourth part asks for something else than the mean:
 ``<!-- figure TABLE; better; COLUMN -->`` (or ``level``, ``worse``) gives the rows that are so, compared with ``dual``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

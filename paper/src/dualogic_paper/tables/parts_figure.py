@@ -1,7 +1,5 @@
 """After the paper's Figure 2: what each method reached on each part of a task, as bars side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

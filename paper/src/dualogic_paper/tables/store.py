@@ -4,8 +4,6 @@ Run folders are ``RUNS/TASK/METHOD/SEED/result.json``; committed files are ``RES
 its options, the runs in them sorted by seed. Beside them, ``RESULTS/benchmarks/TASK.json`` may say how long a step takes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

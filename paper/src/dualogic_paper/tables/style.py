@@ -1,7 +1,5 @@
 """How every figure of the experiments looks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Run times: how long a step takes, as ``dualogic_paper/speed`` measured it with the device to itself, and the paper's table."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

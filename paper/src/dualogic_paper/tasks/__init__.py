@@ -1,7 +1,5 @@
 """The paper's experiments; :data:`TASKS` finds them by name."""
 
-from __future__ import annotations
-
 from dualogic_paper.tasks.cifar100 import CIFAR100, CIFAR100Long
 from dualogic_paper.tasks.digits import Digits, DigitsMixed
 from dualogic_paper.tasks.hwf import HWF, HWF520, HWFEfficiency, HWFEfficiency5

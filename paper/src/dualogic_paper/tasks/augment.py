@@ -1,7 +1,5 @@
 """Random changes of images that leave what they show: crops and mirror images; turns, zooms, colours and erased squares too."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """What tasks measure with: outputs of many samples, shares in percent, and how a rule is met."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

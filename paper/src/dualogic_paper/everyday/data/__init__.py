@@ -1,7 +1,5 @@
 """Small data sets that travel with the problems, so that nothing has to be fetched; README.md says where they come from."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from typing import Any
 
