@@ -39,7 +39,7 @@ class Manifest:
 
     sha256: str  # of the ``.npz`` file
     size: int  # of the ``.npz`` file, in bytes
-    content: str  # digest of the arrays, see :func:`dualogic_paper.data.content.digest_content`
+    content: str  # digest of the arrays, see :func:`~dualogic_paper.data.schema.digest_content`
     reference: bool  # whether the content is the one that the project's results were measured on
     sample: bool = False  # whether this is a small stand-in and not the real set
     # the official files it was made from, with their checksums; empty for a cache that was found

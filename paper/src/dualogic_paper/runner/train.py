@@ -123,8 +123,6 @@ class Loop:
         logic = LogicLoss(rules, len(self.pool), method, weight=self.config.rule_weight, process_group=group)
         return logic.to(self.fabric.device)
 
-    # ------------------------------------------------------------------ training
-
     def run(self, on_epoch: OnEpoch | None) -> str | None:
         """Train to the end; returns why it stopped early, if it did."""
         try:
@@ -208,8 +206,6 @@ class Loop:
         """What the problem says about the pool now."""
         self.network.eval()
         return self.problem.inspect(self.network, self.logic, self.step.pool)
-
-    # ------------------------------------------------------------------ keeping
 
     def save(self) -> None:
         """Write a checkpoint."""

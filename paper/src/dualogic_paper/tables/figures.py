@@ -85,9 +85,6 @@ def save_figures(results: Results, path: Path) -> list[Path]:
     return written
 
 
-# ---------------------------------------------------------------------- measured beside published
-
-
 def draw_comparison(results: Results) -> Any:
     """Each column a panel, each method a line in it: dots with deviations are measured, diamonds are the paper's."""
     table = make_table(results)
@@ -124,9 +121,6 @@ def _draw_panel(axes: Any, table: Table, place: int) -> None:
     axes.set_yticks(range(len(table.rows)), [row.name for row in table.rows])
     axes.set_ylim(len(table.rows) - 0.5, -0.5)
     axes.margins(x=0.12)
-
-
-# ---------------------------------------------------------------------- learning curves
 
 
 def curve_keys(results: Results) -> list[str]:
@@ -202,9 +196,6 @@ def _name_lines(axes: Any, drawn: Sequence[tuple[str, str, float]]) -> None:
     for (name, colour, _), end, place in zip(drawn, ends, style.spread(ends, min(0.075, 1 / max(1, len(drawn) - 1)))):
         axes.plot([1.01, 1.05], [end, place], color=colour, linewidth=0.8, transform=axes.transAxes, clip_on=False)
         axes.text(1.06, place, name, color=colour, fontsize=8, va="center", transform=axes.transAxes)
-
-
-# ---------------------------------------------------------------------- how the rule is met
 
 
 def draw_rule(results: Results) -> Any:

@@ -89,9 +89,6 @@ def collect(runs: Path, task: str, results: Path) -> list[Path]:
     return written
 
 
-# ---------------------------------------------------------------------- reading
-
-
 def _read_file(file: Path, task: str) -> list[Run]:
     content = read_object(file)
     if not isinstance(content.get("runs"), list) or not content["runs"]:
@@ -144,9 +141,6 @@ def _check_together(runs: Iterable[Run]) -> None:
                 f"{run.label} with seed {run.seed} in {run.path} and with seed {model.seed} in {model.path} differ in "
                 f"{', '.join(differences)}: they cannot be averaged; run both seeds alike, or keep them in different folders"
             )
-
-
-# ---------------------------------------------------------------------- writing
 
 
 def _write(file: Path, task: str, runs: list[Run]) -> None:
