@@ -17,8 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 from PIL import Image
 
-from dualogic_paper.data import content, schema, sources
-from dualogic_paper.data.sources import Source
+from dualogic_paper.data import download, schema
+from dualogic_paper.data.download import Source
 
 ALPHABET = "123456789+-*/"
 
@@ -92,15 +92,15 @@ def pretend(monkeypatch, name, arrays, files, base="http://127.0.0.1:9"):
     entries = schema.SHAPES[name]
     small = {key: dataclasses.replace(entries[key], shape=arrays[key].shape) for key in entries}
     monkeypatch.setitem(schema.SHAPES, name, small)
-    monkeypatch.setitem(content.REFERENCE, name, content.digest_content(name, arrays))
+    monkeypatch.setitem(schema.REFERENCE, name, schema.digest_content(name, arrays))
     official = tuple(
         dataclasses.replace(source, url=f"{base}/{source.file}", md5=hashlib.md5(files[source.file]).hexdigest())
         if not source.by_hand
         else source
-        for source in sources.SOURCES[name]
+        for source in download.SOURCES[name]
     )
     assert {source.file for source in official} == set(files)
-    monkeypatch.setitem(sources.SOURCES, name, official)
+    monkeypatch.setitem(download.SOURCES, name, official)
     return official
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dualogic_paper.everyday.page import update_page
 from dualogic_paper.everyday.setting import METHODS
 from dualogic_paper.everyday.store import Store
+from dualogic_paper.everyday.table import update_page
 
 PAPER = Path(__file__).parents[1]
 

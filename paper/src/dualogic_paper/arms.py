@@ -1,21 +1,26 @@
-"""What is compared: no rule, full labels, or a rule taught by some method; :func:`make_arm` finds one by name."""
+"""What is compared: no rule, full labels, a rule taught by some method, or what people use in its place on the same samples."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
 
 from dualogic import methods
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 
+if TYPE_CHECKING:
+    from dualogic_paper.tasks.task import Problem
+
 NO_RULE = "none"
 SUPERVISED = "supervised"
-ENTROPY = "entropy"
 FIXMATCH = "fixmatch"
-CONTROLS = (ENTROPY, FIXMATCH)
+CONTROLS = ("entropy", FIXMATCH)
 IMAGE_ARMS = ("none", "supervised", *CONTROLS, "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
 """Arms of rules about sums of probabilities: the paper's methods, the ablations, and what needs no logic as controls."""
 PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
@@ -37,7 +42,7 @@ class Arm:
     name: str  # in tables and on the command line
     method: Method | None  # teaches the rule; ``None`` if no rule is taught
     supervised: bool = False  # all training samples are labelled
-    control: str = ""  # what is taught in the place of a rule, see :mod:`dualogic_paper.controls`; empty for nothing
+    control: str = ""  # what is taught in the place of a rule, see :func:`make_control`; empty for nothing
 
 
 def names(*, controls: bool = False) -> tuple[str, ...]:
@@ -89,8 +94,67 @@ def parse_options(words: Sequence[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not equals or not name.isidentifier():
             raise OptionError(f"--options takes name=value, as in step=0.5; got {word!r}")
-        try:
-            found[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            found[name] = value
+        found[name] = parse_value(value)
     return found
+
+
+def parse_value(text: str) -> Any:
+    """A Python literal, or else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+SURE = 0.95
+"""The probability from which FixMatch takes a superclass for true."""
+
+Control = Callable[..., Tensor]
+
+
+def make_control(name: str, problem: Problem, weight: float) -> Control:
+    """A loss of table rows and bound tensors, called as a :class:`~dualogic.LogicLoss` is.
+
+    By ``"entropy"`` what the network believes is made certain, whatever it is; by ``"fixmatch"`` superclasses that are believed
+    firmly are taken for labels. The problem says which symbol is bound to logits, and which classes make up a superclass.
+    """
+    symbol, groups = problem.beliefs, problem.groups
+    if symbol is None or (name == FIXMATCH and groups is None):
+        what = "superclasses" if symbol is not None else "logits"
+        raise OptionError(f"the task has no {what} that --method {name} could work on; leave it out")
+
+    def lose(rows: Tensor, *, believe: dict[str, Tensor] | None = None, **bound: Any) -> Tensor:
+        taught = bound[symbol].float()
+        if groups is None or name != FIXMATCH:
+            return weight * entropy(taught).mean()
+        believed = bound if believe is None else believe
+        return weight * fixmatch(taught, believed[symbol].detach().float(), groups).mean()
+
+    return lose
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """Of each sample, ``(batch, classes)`` to ``(batch,)``, in nats."""
+    # torch.distributions checks its arguments, for which a recorded step cannot wait.
+    logarithms = torch.log_softmax(logits, -1)
+    return -(logarithms.exp() * logarithms).sum(-1)
+
+
+def fixmatch(taught: Tensor, believed: Tensor, groups: Tensor) -> Tensor:
+    """FixMatch on superclasses (Sohn et al., 2020): cross entropy with what is believed firmly, 0 elsewhere.
+
+    From logits ``(views * batch, classes)`` that are taught and ``(batch, classes)`` that are believed, and ``groups``
+    ``(classes, superclasses)`` of 0 and 1, to ``(views * batch,)``; views are one block after the other.
+
+    Example:
+        >>> groups = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        >>> logits = torch.tensor([[0.0, 0.0, 0.0], [5.0, 5.0, 0.0]])
+        >>> fixmatch(torch.zeros(2, 3), logits, groups).exp()
+        tensor([1.0000, 1.5000])
+    """
+    views = len(taught) // len(believed)
+    surest, superclass = (believed.softmax(-1) @ groups).max(-1)
+    inside = groups[:, superclass.repeat(views)].t() > 0
+    logarithms = torch.log_softmax(taught, -1)
+    losses = -torch.where(inside, logarithms, -torch.inf).logsumexp(-1)
+    return torch.where((surest >= SURE).repeat(views), losses, 0.0)

@@ -3,8 +3,6 @@
 Rows that share seeds are compared seed by seed, others by Welch's test. Nothing here needs more than the standard library.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math
@@ -82,23 +80,13 @@ def adjust(values: Sequence[float]) -> list[float]:
 
 
 def student_p(t: float, freedom: float) -> float:
-    """How often Student's t is at least this far from 0, on either side.
-
-    Example:
-        >>> round(student_p(2.36462, 7), 4)
-        0.05
-    """
+    """How often Student's t is at least this far from 0, on either side."""
     return _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 
 @functools.cache
 def student_t(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t.
-
-    Example:
-        >>> round(student_t(7), 5), round(student_t(99), 4)
-        (2.36462, 1.9842)
-    """
+    """The 97.5 % quantile of Student's t."""
     low, high = 0.0, 1e3
     for _ in range(100):
         middle = (low + high) / 2

@@ -7,8 +7,6 @@ have ended are not made again. Small runs leave a GPU idle most of the time: six
 multi-process service (``nvidia-cuda-mps-control -d``). Large networks fill it: two at a time are enough.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import time

@@ -106,9 +106,9 @@ def test_mistakes_are_one_line_and_status_1(words, said, tmp_path, capsys):
 
 
 def test_other_content_than_the_reference_is_said(usps, tmp_path, monkeypatch, capsys):
-    from dualogic_paper.data import content
+    from dualogic_paper.data import schema
 
-    monkeypatch.setitem(content.REFERENCE, "usps", "0" * 64)
+    monkeypatch.setitem(schema.REFERENCE, "usps", "0" * 64)
     assert main(["data", "get", "usps", "--folder", str(tmp_path)]) == 0
     assert "usps: its content differs from what the project's results were measured on" in capsys.readouterr().out
     assert main(["data", "list", "--folder", str(tmp_path)]) == 0

@@ -9,9 +9,8 @@ from dualogic import LogicLoss, methods, var
 from dualogic.duals.rules import UPDATE_RULES
 from dualogic_paper.convergence.cycles import classify, contraction, find_minimum
 from dualogic_paper.convergence.dual_steps import measure_dual_steps, visit
-from dualogic_paper.convergence.plateau import measure_plateaus
 from dualogic_paper.convergence.problem import make_problem
-from dualogic_paper.convergence.rate import GAMMA, Chains, Variant, fit_slopes
+from dualogic_paper.convergence.rate import GAMMA, Chains, Variant, fit_slopes, measure_plateaus
 
 
 @given(slope=st.floats(-2, 1), factor=st.floats(0.01, 100), count=st.integers(2, 8))

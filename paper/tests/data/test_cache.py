@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dualogic.errors import DataError, MissingDataError, OptionError
-from dualogic_paper.data import NAMES, SHAPES, content, folder, is_sample, load, make_sample
-from dualogic_paper.data.cache import open_cache, write_cache
-from dualogic_paper.data.manifest import Manifest
+from dualogic_paper.data import NAMES, SHAPES, folder, is_sample, load, make_sample, schema
+from dualogic_paper.data.cache import Manifest, open_cache, write_cache
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def usps(tmp_path):
 def real_stl10(monkeypatch):
     """Arrays that stand for the real STL-10, whose digest is taken for the reference."""
     arrays = {"test_x": np.zeros((8000, 32, 32, 3), np.uint8), "test_y": np.arange(8000, dtype=np.uint8)}
-    monkeypatch.setitem(content.REFERENCE, "stl10", content.digest_content("stl10", arrays))
+    monkeypatch.setitem(schema.REFERENCE, "stl10", schema.digest_content("stl10", arrays))
     return arrays
 
 
@@ -191,4 +190,4 @@ def test_a_sample_is_never_taken_for_the_real_set(usps):
 
 
 def test_the_schema_covers_every_name():
-    assert set(NAMES) == set(SHAPES) == set(content.REFERENCE)
+    assert set(NAMES) == set(SHAPES) == set(schema.REFERENCE)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualogic.errors import DataError, MissingDataError
-from dualogic_paper.data import NAMES, content, load, make_sample
+from dualogic_paper.data import NAMES, load, make_sample, schema
 from dualogic_paper.data.fetch import get
 from official_files import make_official, pretend, serve
 
@@ -72,7 +72,7 @@ def test_hwf_is_fetched_by_hand(official, tmp_path):
 
 def test_a_file_without_a_checksum_that_says_something_else_needs_consent(official, monkeypatch, tmp_path):
     _, files, _ = official("hwf")
-    monkeypatch.setitem(content.REFERENCE, "hwf", "0" * 64)
+    monkeypatch.setitem(schema.REFERENCE, "hwf", "0" * 64)
     folder = put(tmp_path / "mine", files)
     with pytest.raises(DataError, match=r"HWF\.zip gives other content .* add --accept-different"):
         get("hwf", tmp_path, files=folder)
@@ -83,7 +83,7 @@ def test_a_file_without_a_checksum_that_says_something_else_needs_consent(offici
 
 def test_files_with_the_published_checksum_are_believed_and_the_difference_recorded(official, monkeypatch, tmp_path):
     official("usps")
-    monkeypatch.setitem(content.REFERENCE, "usps", "0" * 64)
+    monkeypatch.setitem(schema.REFERENCE, "usps", "0" * 64)
     assert not get("usps", tmp_path)[1].reference
     assert len(load("usps", tmp_path)["train_y"]) == 6
 
@@ -177,15 +177,15 @@ def test_a_process_killed_while_writing_leaves_nothing_that_can_be_read(tmp_path
     with pytest.raises(MissingDataError):
         load("usps", new)
     for folder in (new, old):
-        (leftover,) = folder.glob(".usps.npz.*.tmp")
+        (leftover,) = folder.glob(".usps.npz.*.part")
         make_sample("usps", folder, train=9)
         assert len(load("usps", folder)["train_x"]) == 9
-        assert leftover.exists()  # it could be another process's, still at work
+        assert not leftover.exists()  # its process is dead
 
 
 def test_old_leftovers_are_removed(official, tmp_path):
     official("usps")
-    old, young = tmp_path / ".usps.npz.a.tmp", tmp_path / ".usps.npz.b.tmp"
+    old, young = (tmp_path / f".usps.npz.{process}.part" for process in (os.getppid(), 1))  # both are alive
     for path in (old, young):
         path.write_bytes(b"half")
     long_ago = time.time() - 3 * 24 * 60 * 60

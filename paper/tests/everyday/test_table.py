@@ -1,9 +1,8 @@
 import pytest
 
 from dualogic.errors import DataError
-from dualogic_paper.everyday.page import update_page
 from dualogic_paper.everyday.problems import PROBLEMS
-from dualogic_paper.everyday.table import NO_RUNS, make_problem_table, make_short_table, make_tables
+from dualogic_paper.everyday.table import NO_RUNS, make_problem_table, make_short_table, make_tables, update_page
 from everyday.fabricate import make_run
 
 RUNS = [

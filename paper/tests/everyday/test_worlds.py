@@ -112,10 +112,6 @@ def test_exactly_one():
 
 
 def test_hidden_digit():
-    _, digits = load_images()
-    training, tested = hidden_digit.divide(digits, seed=0)
-    assert sorted([*training.tolist(), *tested.tolist()]) == list(range(1797))
-    assert abs(len(tested) / 1797 - 0.3) < 0.01
     image = torch.arange(4.0).view(1, 1, 2, 2)
     assert hidden_digit.turn(image).flatten().tolist() == [3, 2, 1, 0]
 
@@ -137,9 +133,9 @@ def test_tumours():
     assert np.allclose(arrays["values"], table.data, rtol=1e-6)
     assert np.array_equal(arrays["malignant"], table.target == 0)
     assert arrays["columns"].tolist() == table.feature_names.tolist()
-    tumour = tumours.load_tumours(seed=0)
-    assert holds(tumours.RULES, **tumours.bind(to_logits(tumour.answers))).all()
-    assert (tumour.answers.double().mean(0) > 0.2).all()
+    _, answers = tumours.load_tumours(seed=0)
+    assert holds(tumours.RULES, **tumours.bind(to_logits(answers))).all()
+    assert (answers.double().mean(0) > 0.2).all()
     assert not any("worst" in name for name in arrays["columns"][: tumours.SEEN].tolist())
 
 

@@ -19,7 +19,7 @@ from dualogic.report import read_runs
 from dualogic_paper.runner import Config, Machine, Result, RunFolder, run_all, sweep, train
 from dualogic_paper.runner.folder import CHECKPOINT, CONFIG, METRICS, RESULT
 from dualogic_paper.runner.sweep import folder_of
-from dualogic_paper.tables import read_results
+from dualogic_paper.tables.store import read_results
 from dualogic_paper.tasks import Digits
 from tables.fabricate import make_result, write_runs
 

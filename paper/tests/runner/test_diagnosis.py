@@ -16,7 +16,7 @@ from dualogic.report import WORST, to_png
 from dualogic_paper.runner import Config, Machine, RunFolder, train
 from dualogic_paper.runner.diagnosis import diagnose_samples, fingerprint
 from dualogic_paper.tasks import TASKS, Digits
-from dualogic_paper.tasks.task import MOST_SAMPLES, spread
+from dualogic_paper.tasks.measures import MOST_SAMPLES, spread
 
 
 @given(channels=st.sampled_from([1, 3]), height=st.integers(1, 9), width=st.integers(1, 9), seed=st.integers(0, 99))

@@ -12,9 +12,9 @@ import torch
 from lightning.fabric import Fabric
 
 from dualogic.errors import StateError
+from dualogic_paper.origin import find_commit
 from dualogic_paper.runner import Config, Machine, RunFolder, run_all, train
 from dualogic_paper.runner.folder import CHECKPOINT, CONFIG
-from dualogic_paper.runner.result import find_commit
 from dualogic_paper.runner.sweep import folder_of
 from dualogic_paper.runner.train import Loop
 from dualogic_paper.tasks import Digits

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from dualogic_paper.models import NETWORKS
+from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.speed import cifar100, kernels
 from dualogic_paper.tables.times import read_times
 

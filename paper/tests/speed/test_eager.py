@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dualogic_paper.models import NETWORKS
+from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.speed import eager
 
 

@@ -65,5 +65,5 @@ def test_missed_bounds_errors_and_gaps_are_shown(tmp_path):
 
 @pytest.mark.parametrize("text", ["nothing", "<!-- /benchmarks --> <!-- benchmarks -->", "<!-- benchmarks -->"])
 def test_a_document_without_marks_is_refused(text):
-    with pytest.raises(ValueError, match="figures go between them"):
+    with pytest.raises(ValueError, match="has no partner"):
         report.replace_block(text, "benchmarks", "new")

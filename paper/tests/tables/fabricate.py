@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from dualogic_paper.runner import Config, Result
-from dualogic_paper.tables import collect
+from dualogic_paper.tables.store import collect
 from dualogic_paper.tasks import TASKS
 
 GROUPS = ("sixes", "others")

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from dualogic_paper.tables import find_tasks, make_tables, read_results
-from dualogic_paper.tables.prose import fill, strip_figures
+from dualogic_paper.tables.page import fill, make_tables, strip_figures
+from dualogic_paper.tables.store import find_tasks, read_results
 
 PAPER = Path(__file__).parents[2]
 PAGE = PAPER.parent / "docs" / "what-the-paper-shows.md"

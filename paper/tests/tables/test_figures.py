@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dualogic.errors import OptionError
 from dualogic_paper import arms
-from dualogic_paper.tables import read_results
 from dualogic_paper.tables.figures import curve_keys, draw_comparison, draw_curves, draw_rule, make_curve, save_figures
+from dualogic_paper.tables.store import read_results
 from dualogic_paper.tables.style import choose_colours, spread
 from dualogic_paper.tasks import TASKS, Column, Digits
 from tables.fabricate import make_result, write_runs

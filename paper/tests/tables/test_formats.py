@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualogic_paper import arms
-from dualogic_paper.tables import make_branch_table, make_table, read_results, to_latex, to_markdown, to_text
-from dualogic_paper.tables.formats import escape_latex, show_cell
+from dualogic_paper.tables.branches import make_branch_table
+from dualogic_paper.tables.formats import escape_latex, show_cell, to_latex, to_markdown, to_text
 from dualogic_paper.tables.published import Published
-from dualogic_paper.tables.summary import Cell
+from dualogic_paper.tables.store import read_results
+from dualogic_paper.tables.summary import Cell, make_table
 from tables.fabricate import make_result, write_runs
 
 SIGNS = {r"$\pm$": "±", r"$\uparrow$": "▲", r"$\approx$": "≈", r"$\downarrow$": "▼"}

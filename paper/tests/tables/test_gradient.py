@@ -6,7 +6,7 @@ from dualogic.errors import MissingExtraError
 from dualogic_paper import arms
 from dualogic_paper.tables import gradient
 from dualogic_paper.tables.gradient import teaches
-from dualogic_paper.tables.recorded import read_method
+from dualogic_paper.tables.runs import read_method
 from dualogic_paper.tasks import CIFAR100, HWF, TASKS, Digits, Paths, Transfer
 
 SILENT = {("cifar10-stl10", "pd1"), ("cifar10-stl10", "uniform"), ("cifar100", "pd1"), ("cifar100", "uniform")}

@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from dualogic.errors import DataError, MissingDataError
-from dualogic_paper.tables import collect, find_tasks, make_page, make_table, make_tables, read_results, to_markdown
-from dualogic_paper.tables.page import HEADER
-from dualogic_paper.tables.prose import MINUS, fill, strip_figures
+from dualogic_paper.tables.formats import to_markdown
+from dualogic_paper.tables.page import HEADER, MINUS, fill, make_page, make_tables, strip_figures
+from dualogic_paper.tables.store import collect, find_tasks, read_results
+from dualogic_paper.tables.summary import make_table
 from tables.fabricate import make_result, write_runs
 
 ROOT = Path(__file__).parents[2]

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from dualogic.cli import main
 from dualogic.errors import DataError
-from dualogic_paper.tables import divide, make_page, make_table, make_tables, make_time_table, read_results, to_text
-from dualogic_paper.tables.certainty_figure import draw_certainty, trace
 from dualogic_paper.tables.figures import save_figures
-from dualogic_paper.tables.matching import satisfaction_at
-from dualogic_paper.tables.naming import group_runs
+from dualogic_paper.tables.formats import to_text
+from dualogic_paper.tables.matching import draw_certainty, satisfaction_at, trace
+from dualogic_paper.tables.naming import divide, group_runs
+from dualogic_paper.tables.page import make_page, make_tables
 from dualogic_paper.tables.parts_figure import draw_parts
+from dualogic_paper.tables.store import read_results
+from dualogic_paper.tables.summary import make_table
+from dualogic_paper.tables.times import make_time_table
 from tables.fabricate import MODELS, make_images, make_result, write_images, write_runs, write_times
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from dualogic.errors import DataError, MissingDataError, OptionError
-from dualogic_paper.tables import collect, find_tasks, make_label, read_results
-from dualogic_paper.tables.store import _file_name
+from dualogic_paper.tables.runs import make_label
+from dualogic_paper.tables.store import _file_name, collect, find_tasks, read_results
 from dualogic_paper.tasks import TASKS
 from tables.fabricate import make_result, write_runs
 

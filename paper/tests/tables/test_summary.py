@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualogic_paper import arms
-from dualogic_paper.tables import Cell, make_branch_table, make_table, read_results
+from dualogic_paper.tables.branches import make_branch_table
 from dualogic_paper.tables.naming import order_of
 from dualogic_paper.tables.published import find_published
+from dualogic_paper.tables.store import read_results
+from dualogic_paper.tables.summary import Cell, make_table
 from dualogic_paper.tasks import TASKS, Column, Digits
 from tables.fabricate import make_result, write_runs
 

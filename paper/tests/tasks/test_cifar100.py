@@ -9,9 +9,10 @@ from torch import nn
 from torch.nn import functional
 
 from dualogic.errors import OptionError
-from dualogic_paper.controls import fixmatch
+from dualogic_paper.arms import fixmatch
+from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.runner import Config, Machine, train
-from dualogic_paper.runner.teacher import Teacher
+from dualogic_paper.runner.step import Teacher
 from dualogic_paper.tasks import CIFAR100, Digits, Transfer
 
 CPU = torch.device("cpu")
@@ -97,7 +98,7 @@ def tiny(monkeypatch):
         made.append(Tiny())
         return made[-1]
 
-    monkeypatch.setitem(__import__("dualogic_paper.models", fromlist=["NETWORKS"]).NETWORKS, "vgg16", make)
+    monkeypatch.setitem(NETWORKS, "vgg16", make)
     return made
 
 

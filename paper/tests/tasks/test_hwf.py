@@ -18,7 +18,7 @@ from dualogic.errors import OptionError
 from dualogic_paper.arms import make_arm, names
 from dualogic_paper.data import load
 from dualogic_paper.runner import Config, Machine, train
-from dualogic_paper.runner.teacher import Teacher
+from dualogic_paper.runner.step import Teacher
 from dualogic_paper.tasks import HWF, HWF520, TASKS, HWFEfficiency, HWFEfficiency5
 from dualogic_paper.tasks.hwf import CLASS_RULE, CLASSES, IGNORED, RULE, _divide, _rewrite, calculate, measure
 

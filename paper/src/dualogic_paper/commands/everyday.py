@@ -1,7 +1,5 @@
 """``dualogic everyday``."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 
@@ -41,9 +39,9 @@ class Everyday:
     def run(self) -> int:
         """Run what is missing, and print."""
         require("demo", "numpy")
-        from dualogic_paper.everyday.command import Request, execute
+        from dualogic_paper.everyday.command import execute
 
-        return execute(Request(**vars(self)), lambda line: print(line, flush=True))
+        return execute(self, lambda line: print(line, flush=True))
 
 
 COMMAND = Everyday

@@ -13,7 +13,7 @@ from dualogic.cli import require
 from dualogic.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from dualogic_paper.tables import Results
+    from dualogic_paper.tables.runs import Results
 
 ALL = "all"
 FIGURES = Path("figures")
@@ -46,7 +46,8 @@ class TableCommand:
     def run(self) -> int:
         """Read, and print or write."""
         require("cli", "rich")
-        from dualogic_paper.tables import collect, find_tasks, make_page, read_results
+        from dualogic_paper.tables.page import make_page
+        from dualogic_paper.tables.store import collect, find_tasks, read_results
         from dualogic_paper.tasks import TASKS
 
         if self.task not in (ALL, *TASKS):
@@ -78,8 +79,8 @@ class TableCommand:
     def _show(self, results: list[Results]) -> None:
         from rich.console import Console
 
-        from dualogic_paper.tables import make_tables
         from dualogic_paper.tables.formats import to_latex, to_markdown, to_rich, to_text
+        from dualogic_paper.tables.page import make_tables
 
         if self.format == "figure":
             self._draw(results)

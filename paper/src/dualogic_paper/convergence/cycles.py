@@ -1,7 +1,5 @@
 """Whether gradient steps on the weights and on ``delta`` in turn come to rest, cycle or run away, for a grid of step sizes."""
 
-from __future__ import annotations
-
 import collections
 from typing import Any
 
@@ -82,15 +80,7 @@ def _follow_exactly(problem: SmoothProblem, a: Tensor, iterations: int) -> Tenso
 
 
 def classify(tail: Tensor) -> tuple[str, int]:
-    """What the end of a run ``(iterates, numbers)`` looks like, and its period (1 where it rests, 0 where there is none).
-
-    Example:
-        >>> import torch
-        >>> classify(torch.tensor([0.0, 1.0]).repeat(100).unsqueeze(1))
-        ('cycle', 2)
-        >>> classify(torch.ones(200, 1))
-        ('converged', 1)
-    """
+    """What the end of a run ``(iterates, numbers)`` looks like, and its period (1 where it rests, 0 where there is none)."""
     if not bool(torch.isfinite(tail).all()) or tail.abs().max() > FAR:
         return DIVERGED, 0
     size = 1 + tail.abs().max().item()

@@ -1,7 +1,5 @@
 """How fast the weights of a connective settle at fixed costs, and how long they take to change their mind."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

@@ -1,11 +1,8 @@
 """The measurements as one figure of four panels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
-from dualogic.errors import MissingExtraError, how_to_install
 from dualogic_paper.convergence.cycles import CLASSES
 
 LOWEST = 1e-9
@@ -18,12 +15,10 @@ CLASS_COLOURS = {"converged": "#cfe8e5", "cycle": "#e09f3e", "wandering": "#d149
 
 
 def save_figure(results: dict[str, Any], path: Path) -> None:
-    """Draw what :func:`~dualogic_paper.convergence.study.run_convergence` found."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(f"the figure needs matplotlib; {how_to_install('demo')}") from error
+    """Draw what :func:`~dualogic_paper.convergence.run_convergence` found."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(12, 9), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(2, 2).flatten()

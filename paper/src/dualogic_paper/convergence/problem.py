@@ -1,7 +1,5 @@
 """A small smooth problem that meets the assumptions of Theorem 3, with its gradients in closed form."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch
@@ -61,15 +59,9 @@ class SmoothProblem:
         return DELTA_RULES[rule](costs.T, torch.tensor(float(costs.shape[1]))).clamp_min(self.floor)
 
     def gradient(self, weights: Tensor, delta: Tensor, shares: Tensor | None = None) -> Tensor:
-        """The derivative of the loss with respect to the weights, ``delta`` held fixed.
+        """The derivative of the loss with respect to the weights, ``delta`` ``(chains,)`` held fixed: ``(chains, parameters)``.
 
-        Args:
-            weights: ``(chains, parameters)``.
-            delta: ``(chains,)``.
-            shares: of the samples in the batch of each chain ``(chains, samples)``, with sum 1; equal ones by default.
-
-        Returns:
-            ``(chains, parameters)``.
+        ``shares`` are those of the samples in the batch of each chain ``(chains, samples)``, with sum 1; equal ones by default.
         """
         share = 1 / self.samples if shares is None else shares
         task = torch.sigmoid(weights @ self.inputs.T) - self.labels
@@ -81,10 +73,7 @@ class SmoothProblem:
         return (share * task) @ self.inputs + (share * rule) @ self.directions
 
     def delta_gradient(self, costs: Tensor, delta: Tensor) -> Tensor:
-        """The derivative of the loss with respect to ``delta``: ``(chains,)``.
-
-        The loss but for ``log delta`` depends on ``mu / delta`` alone, so this follows from the slope in ``mu``.
-        """
+        """The derivative of the loss with respect to ``delta``: ``(chains,)``."""
         delta = delta.unsqueeze(1)
         return ((1 - costs * truncated_normal_slope(costs, delta)) / delta).mean(1)
 
@@ -104,13 +93,7 @@ class SmoothProblem:
 
 
 def make_problem(samples: int, parameters: int, seed: int, scale: float | Tensor = 1.0, floor: float = 0.01) -> SmoothProblem:
-    """Draw a problem; see :class:`SmoothProblem`.
-
-    Example:
-        >>> problem = make_problem(samples=4, parameters=2, seed=0)
-        >>> problem.costs(problem.start(3)).shape
-        torch.Size([3, 4])
-    """
+    """Draw a problem; see :class:`SmoothProblem`."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:

@@ -1,6 +1,4 @@
-"""How the gradient of the whole loss falls with the iterations, for each rule for ``delta`` (Theorem 3)."""
-
-from __future__ import annotations
+"""How the gradient of the whole loss falls with the iterations (Theorem 3), and where it settles, for each rule for ``delta``."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -118,15 +116,56 @@ class Chains:
 
 
 def fit_slopes(horizons: Sequence[int], squares: Tensor) -> Tensor:
-    """Slopes of ``log squares`` ``(horizons, seeds)`` over ``log(T + 1)``, by least squares on the upper half of the horizons.
-
-    Example:
-        >>> import torch
-        >>> fit_slopes([3, 15], torch.tensor([[1.0], [0.5]], dtype=torch.float64))
-        tensor([-0.5000], dtype=torch.float64)
-    """
+    """Slopes of ``log squares`` ``(horizons, seeds)`` over ``log(T + 1)``, by least squares on the upper half of the horizons."""
     upper = 0 if len(horizons) < 4 else len(horizons) // 2
     x = torch.tensor(horizons[upper:], dtype=torch.float64).add(1).log()
     y = squares[upper:].log()
     x = x - x.mean()
     return (x.unsqueeze(1) * (y - y.mean(0))).sum(0) / x.square().sum()
+
+
+RULES = ("exact", "square", "mean")
+STEP = 0.02
+
+
+def measure_plateaus(
+    iterations: int, scales: Sequence[float] = (0.1, 1.0, 10.0), samples: int = 32, parameters: int = 3
+) -> dict[str, Any]:
+    """Descend on all samples with a small constant step, and look at the gradient of the loss minimised over ``delta``.
+
+    ``settled`` is the gradient by which the weights move, with ``delta`` as the rule sets it; where it is 0 and ``gradient`` is
+    not, the iteration has come to rest at a point that is not stationary. ``ratio`` is ``delta`` over the exact minimiser, and
+    ``excess`` the loss above that of the exact rule, both losses minimised over ``delta``. Scales are units of the cost; the
+    loss, minimised over ``delta``, does not depend on them.
+    """
+    pairs = [(rule, scale) for scale in scales for rule in RULES]
+    scale = torch.tensor([[scale] for _, scale in pairs], dtype=torch.float64)
+    problem = make_problem(samples, parameters, seed=0, scale=scale)
+    members = {rule: torch.arange(position, len(pairs), len(RULES)) for position, rule in enumerate(RULES)}
+    weights = problem.start(len(pairs))
+    delta = torch.ones(len(pairs), dtype=torch.float64)
+    looks = sorted({round(iterations ** (position / 40)) for position in range(41)})
+    curves = []
+    for iteration in range(1, iterations + 1):
+        weights = weights - STEP * problem.gradient(weights, delta)
+        costs = problem.costs(weights)
+        for rule, rows in members.items():
+            delta[rows] = problem.delta(rule, costs[rows])
+        if iteration in looks:
+            curves.append(problem.reduced_gradient(weights).norm(dim=1).tolist())
+    best = problem.delta("exact", costs)
+    losses = problem.loss(weights, best)
+    found = []
+    for position, (rule, unit) in enumerate(pairs):
+        found.append(
+            {
+                "delta": rule,
+                "scale": unit,
+                "gradient": curves[-1][position],
+                "settled": problem.gradient(weights, delta)[position].norm().item(),
+                "ratio": (delta[position] / best[position]).item(),
+                "excess": (losses[position] - losses[position - position % len(RULES)]).item(),
+                "curve": [row[position] for row in curves],
+            }
+        )
+    return {"samples": samples, "parameters": parameters, "step": STEP, "iterations": looks, "runs": found}

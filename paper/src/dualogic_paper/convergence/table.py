@@ -1,11 +1,10 @@
 """The measurements as Markdown tables, from what is saved in ``results.json``."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from dualogic_paper.convergence.cycles import CLASSES
+from dualogic_paper.pages import pipe_table
 
 Results = dict[str, Any]
 OPERATIONS = {"&": "and", "|": "or"}
@@ -30,7 +29,7 @@ def rate_table(results: Results) -> str:
         )
         for run in rate["runs"]
     ]
-    return _markdown(header, rows)
+    return pipe_table(header, rows)
 
 
 def plateau_table(results: Results) -> str:
@@ -47,17 +46,7 @@ def plateau_table(results: Results) -> str:
         )
         for run in results["plateau"]["runs"]
     ]
-    return _markdown(header, rows)
-
-
-def settle_table(results: Results) -> str:
-    """Visits from equal weights to the neighbourhood of the optimum."""
-    return _count_visits(results, "settle", "operands", "step", "step")
-
-
-def reverse_table(results: Results) -> str:
-    """Visits until a weight that was decided changes its mind."""
-    return _count_visits(results, "reverse", "step", "start", "from")
+    return pipe_table(header, rows)
 
 
 def _count_visits(results: Results, kind: str, down: str, across: str, word: str) -> str:
@@ -70,7 +59,7 @@ def _count_visits(results: Results, kind: str, down: str, across: str, word: str
     values = sorted({entry[across] for entry in entries})
     header = ("update rule", "connective", down, *(f"{word} {value:g}" for value in values))
     cells = [(rule, OPERATIONS[sign], f"{size:g}", *map(row.get, values)) for (rule, sign, size), row in rows.items()]
-    return _markdown(header, cells)
+    return pipe_table(header, cells)
 
 
 def cycle_table(results: Results) -> str:
@@ -83,7 +72,7 @@ def cycle_table(results: Results) -> str:
             pairs = [pair for row in zip(problem["periods"], problem["stable"]) for pair in zip(*row)]
             periods = sorted({period for period, stable in pairs if period > 1 and stable is (label == "stable")})
             rows.append((str(problem["seed"]), name, *(str(count[kind]) for kind in CLASSES), ", ".join(map(str, periods))))
-    return _markdown(("problem", "contracts at the minimum", *CLASSES, "periods"), rows)
+    return pipe_table(("problem", "contracts at the minimum", *CLASSES, "periods"), rows)
 
 
 def exact_table(results: Results) -> str:
@@ -97,14 +86,15 @@ def exact_table(results: Results) -> str:
         after = [kind for step, kind in zip(steps, problem["exact"]) if step > max(best, default=0)]
         largest = (f"{max(found, default=float('nan')):.2f}" for found in (gradient, best))
         rows.append((str(problem["seed"]), *largest, after[0] if after else ""))
-    return _markdown(("problem", "small gradient steps on delta", "exact delta", "next larger step, exact delta"), rows)
+    return pipe_table(("problem", "small gradient steps on delta", "exact delta", "next larger step, exact delta"), rows)
 
 
 TABLES: dict[str, Callable[[Results], str]] = {
     "rate": rate_table,
     "plateau": plateau_table,
-    "settle": settle_table,
-    "reverse": reverse_table,
+    # Visits from equal weights to the neighbourhood of the optimum, and until a weight that was decided changes its mind.
+    "settle": lambda results: _count_visits(results, "settle", "operands", "step", "step"),
+    "reverse": lambda results: _count_visits(results, "reverse", "step", "start", "from"),
     "cycles": cycle_table,
     "exact": exact_table,
 }
@@ -112,8 +102,3 @@ TABLES: dict[str, Callable[[Results], str]] = {
 
 def _small(value: float) -> str:
     return "< 1e-6" if value < 1e-6 else f"{value:.3f}"
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
-    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])

@@ -1,10 +1,9 @@
 """The data of the paper's experiments: one checked cache per set, small stand-ins for tests, graphs from a seed."""
 
 from dualogic_paper.data.cache import folder, is_sample, load
-from dualogic_paper.data.content import unseen_test_formulas, unseen_test_symbols
 from dualogic_paper.data.graphs import make_graphs, measure_distances
 from dualogic_paper.data.sample import make_sample
-from dualogic_paper.data.schema import NAMES, SHAPES
+from dualogic_paper.data.schema import NAMES, SHAPES, unseen_test_formulas, unseen_test_symbols
 
 __all__ = [
     "NAMES",

@@ -1,4 +1,4 @@
-"""One ``.npz`` file per data set: found, checked, read, written.
+"""One ``.npz`` file per data set, and the small file beside it that says what it must be: found, checked, read, written.
 
 A cache is read only if it is whole and says what it should: its size is compared with the manifest's every time, its
 checksum whenever the file has changed since the last comparison. A cache without a manifest, made by someone else in the
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
+import json
 import math
 import os
 import zipfile
@@ -20,29 +22,80 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dualogic.errors import DataError, MissingDataError, MissingExtraError, how_to_install
-from dualogic.files import check_regular
-from dualogic_paper.data.content import REFERENCE, digest_content
-from dualogic_paper.data.manifest import Manifest, hash_file, write_whole
-from dualogic_paper.data.schema import SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema
+from dualogic.errors import DataError, MissingDataError
+from dualogic.files import check_regular, read_bytes, write_whole
+from dualogic_paper.data.schema import REFERENCE, SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema, digest_content
+
+CONVERTER = 1
+"""Raised when a converter would write other content from the same official files."""
+
+MOST_BYTES = 1 << 20
+"""Of a manifest."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What is known about a cache."""
+
+    sha256: str  # of the ``.npz`` file
+    size: int  # of the ``.npz`` file, in bytes
+    content: str  # digest of the arrays, see :func:`~dualogic_paper.data.schema.digest_content`
+    reference: bool  # whether the content is the one that the project's results were measured on
+    sample: bool = False  # whether this is a small stand-in and not the real set
+    # the official files it was made from, with their checksums; empty for a cache that was found
+    sources: dict[str, str] = dataclasses.field(default_factory=dict)
+    converter: int = CONVERTER  # version of the code that made it
+    modified: int = 0  # the file's time of change, in nanoseconds, when ``sha256`` was last compared with it
+
+    @staticmethod
+    def path(cache: Path) -> Path:
+        """Where the manifest of a cache lies."""
+        return cache.with_suffix(".json")
+
+    @classmethod
+    def read(cls, cache: Path) -> Manifest | None:
+        """The manifest beside a cache, or ``None`` without one; refuses what cannot be read as a manifest."""
+        path = cls.path(cache)
+        try:
+            manifest = cls(**json.loads(read_bytes(path, MOST_BYTES).decode("utf-8")))
+            kinds = {field.name: str(field.type).split("[")[0] for field in dataclasses.fields(cls)}
+            wrong = [name for name, kind in kinds.items() if type(getattr(manifest, name)).__name__ != kind]
+            if wrong:
+                raise TypeError(", ".join(wrong))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, RecursionError) as error:
+            raise DataError(
+                f"{path} is not a manifest ({error}); delete it, and {cache.name} is checked by its content"
+            ) from error
+        return manifest
+
+    def write(self, cache: Path) -> None:
+        """Put the manifest beside its cache in one step."""
+        with write_whole(self.path(cache)) as file:
+            file.write((json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
+
+
+def hash_file(file: IO[bytes], algorithm: str = "sha256") -> str:
+    """Digest of an open file from its beginning; leaves it at the beginning."""
+    digest = hashlib.new(algorithm)
+    file.seek(0)
+    while block := file.read(1 << 20):
+        digest.update(block)
+    file.seek(0)
+    return digest.hexdigest()
+
 
 VARIABLE = "DUALOGIC_DATA"
 
 
 def folder() -> Path:
-    """Where the caches lie: ``DUALOGIC_DATA`` if it is set, the user's cache folder otherwise.
-
-    Example:
-        >>> folder().name != ""
-        True
-    """
+    """Where the caches lie: ``DUALOGIC_DATA`` if it is set, the user's cache folder otherwise."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
-    try:
-        import pooch
-    except ImportError as error:
-        raise MissingExtraError(f"without {VARIABLE}, pooch finds the folder; {how_to_install('paper')}") from error
+    import pooch
+
     return Path(pooch.os_cache("dualogic"))
 
 
@@ -51,37 +104,16 @@ default_folder = folder
 
 
 def cache_path(name: str, folder: Path | None = None) -> Path:
-    """The file of a data set's cache, whether it exists or not.
-
-    Example:
-        >>> cache_path("usps", Path("somewhere")).as_posix()
-        'somewhere/usps.npz'
-    """
+    """The file of a data set's cache, whether it exists or not."""
     check_name(name)
     return (default_folder() if folder is None else Path(folder)) / f"{name}.npz"
 
 
 def load(name: str, folder: Path | None = None) -> Arrays:
-    """Read a data set.
+    """The arrays that :data:`dualogic_paper.data.SHAPES` lists under a name; a folder by default :func:`folder`.
 
-    Args:
-        name: one of :data:`dualogic_paper.data.NAMES`.
-        folder: where its cache lies; :func:`folder` by default.
-
-    Returns:
-        The arrays that :data:`dualogic_paper.data.SHAPES` lists under the name.
-
-    Raises:
-        MissingDataError: if there is no cache, with the line to type.
-        DataError: if the cache is corrupt, partial, of another form, or neither the real set nor a sample.
-
-    Example:
-        >>> import tempfile
-        >>> from dualogic_paper.data import make_sample
-        >>> somewhere = Path(tempfile.mkdtemp())
-        >>> _ = make_sample("usps", somewhere, train=20, test=10)
-        >>> {key: array.shape for key, array in load("usps", somewhere).items()}
-        {'train_x': (20, 16, 16), 'train_y': (20,), 'test_x': (10, 16, 16), 'test_y': (10,)}
+    Says what to type if there is no cache; refuses one that is corrupt, partial, of another form, or neither the real set nor
+    a sample.
     """
     return open_cache(name, folder)[0]
 
@@ -118,24 +150,12 @@ def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False)
 
 
 def is_sample(name: str, folder: Path | None = None) -> bool:
-    """Whether a cache is a small stand-in (:func:`dualogic_paper.data.make_sample`) and not the real set.
-
-    Example:
-        >>> import tempfile
-        >>> from dualogic_paper.data import make_sample
-        >>> is_sample("stl10", make_sample("stl10", Path(tempfile.mkdtemp())).parent)
-        True
-    """
+    """Whether a cache is a small stand-in (:func:`dualogic_paper.data.make_sample`) and not the real set."""
     return open_cache(name, folder)[1].sample
 
 
 def describe_cache(name: str, folder: Path | None = None) -> str:
-    """What can be said about a cache in a few words, without reading it.
-
-    Example:
-        >>> describe_cache("usps", Path("no such folder"))
-        'absent'
-    """
+    """What can be said about a cache in a few words, without reading it."""
     path = cache_path(name, folder)
     if not path.exists():
         return "absent"
@@ -167,11 +187,13 @@ def write_cache(
     check_schema(name, arrays, sample=sample, where=f"what would become {path}")
     mark = {SAMPLE_KEY: np.array(True)} if sample else {}
     # Between these steps there is never a manifest beside a file that it does not describe.
+    path.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(path) as file:
         np.savez(file, **arrays, **mark)  # type: ignore[arg-type]  # numpy's stub takes the keywords for allow_pickle
         file.flush()
         content, size = digest_content(name, arrays), os.fstat(file.fileno()).st_size
-        manifest = Manifest(hash_file(file), size, content, content == REFERENCE[name], sample, dict(sources or {}))
+        with Path(file.name).open("rb") as written:
+            manifest = Manifest(hash_file(written), size, content, content == REFERENCE[name], sample, dict(sources or {}))
         Manifest.path(path).unlink(missing_ok=True)
     manifest = dataclasses.replace(manifest, modified=path.stat().st_mtime_ns)
     manifest.write(path)

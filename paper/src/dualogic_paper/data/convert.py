@@ -1,7 +1,5 @@
 """The official files of each data set, read into the form of its cache."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -17,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualogic.errors import DataError, MissingExtraError, how_to_install
+from dualogic.errors import DataError
 from dualogic_paper.data.schema import ALPHABET, Arrays
 
 FOLDERS = {"*": "times", "/": "div"}  # how HWF names the folders of symbols that cannot be file names
@@ -40,11 +38,7 @@ UNREADABLE = (
 
 
 def convert(name: str, files: Mapping[str, Path]) -> Arrays:
-    """Read the official files of a data set, whose paths are given by official name; refuses what cannot be read.
-
-    Returns:
-        Arrays in the form of :data:`dualogic_paper.data.SHAPES`, with as many rows as the files hold.
-    """
+    """Read the official files of a data set, whose paths are given by official name, into the form of ``SHAPES``."""
     try:
         return _CONVERTERS[name](files)
     except UNREADABLE as error:
@@ -140,12 +134,13 @@ def _read_batches(path: Path, members: Mapping[str, str]) -> Iterator[tuple[str,
 
 def _convert_stl10(files: Mapping[str, Path]) -> Arrays:
     """The test images, shrunk from 96x96 to 32x32 by Pillow's bilinear filter; labels from 0."""
-    image = _import_pillow()
+    from PIL import Image
+
     archive = files["stl10_binary.tar.gz"]
     members = _read_members(archive, {"x": "stl10_binary/test_X.bin", "y": "stl10_binary/test_y.bin"})
     labels = np.frombuffer(members["y"], np.uint8)
     large = np.frombuffer(members["x"], np.uint8).reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1)  # columns come first in the file
-    shrink = [image.fromarray(np.ascontiguousarray(one)).resize((32, 32), image.Resampling.BILINEAR) for one in large]
+    shrink = [Image.fromarray(np.ascontiguousarray(one)).resize((32, 32), Image.Resampling.BILINEAR) for one in large]
     return {"test_x": np.stack([np.asarray(one) for one in shrink]), "test_y": labels - np.uint8(1)}
 
 
@@ -216,18 +211,12 @@ def _check_formula(formula: Mapping[str, Any], path: Path) -> None:
 
 
 def _read_symbol(file: IO[bytes]) -> NDArray[np.uint8]:
-    with file, _import_pillow().open(file) as picture:
+    from PIL import Image
+
+    with file, Image.open(file) as picture:
         if max(picture.size) > MOST_PIXELS:
             raise DataError(f"a symbol of {picture.size[0]} x {picture.size[1]} pixels is none of HWF, whose are 45 x 45")
         return np.asarray(picture.convert("L"), np.uint8)
-
-
-def _import_pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError(f"Pillow reads the images; {how_to_install('paper')}") from error
-    return Image
 
 
 _CONVERTERS: Mapping[str, Callable[[Mapping[str, Path]], Arrays]] = {

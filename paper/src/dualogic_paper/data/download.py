@@ -1,17 +1,53 @@
-"""Downloads that continue where they stopped."""
+"""The official files of each data set, where they are, and downloads that continue where they stopped."""
 
-from __future__ import annotations
-
-import contextlib
+import dataclasses
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualogic.errors import DataError, DownloadError, MissingExtraError, how_to_install
-from dualogic_paper.data.sources import Source
+from dualogic.errors import DataError, DownloadError
+
+MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
+CIFAR = "https://www.cs.toronto.edu/~kriz"
+STL10 = "http://ai.stanford.edu/~acoates/stl10"
+HWF = "https://drive.google.com/file/d/1G07kw-wK-rqbg_85tuB7FNfA49q8lvoy/view"
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One official file."""
+
+    file: str  # its name
+    url: str  # where it is fetched from, or, for a file that only a person can fetch, the page to open
+    md5: str = ""  # as published; empty if none is
+    by_hand: bool = False  # whether only a person can fetch it
+
+
+def _at(base: str, file: str, md5: str) -> Source:
+    return Source(file, f"{base}/{file}", md5)
+
+
+SOURCES: Mapping[str, tuple[Source, ...]] = {
+    "mnist": (
+        _at(MNIST, "train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+        _at(MNIST, "train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432"),
+        _at(MNIST, "t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3"),
+        _at(MNIST, "t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
+    ),
+    "usps": (
+        _at(LIBSVM, "usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),
+        _at(LIBSVM, "usps.t.bz2", "8ea070ee2aca1ac39742fdd1ef5ed118"),
+    ),
+    "hwf": (Source("HWF.zip", HWF, by_hand=True),),
+    "cifar100": (_at(CIFAR, "cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85"),),
+    "cifar10": (_at(CIFAR, "cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),),
+    "stl10": (_at(STL10, "stl10_binary.tar.gz", "91f7769df0f17e558f3565bffb0c7dfb"),),
+}
+
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the file's name, the bytes that are here and the bytes in all (0 if unknown)."""
@@ -29,23 +65,19 @@ def download(source: Source, folder: Path, on_progress: OnProgress | None = None
 
     An interrupted download leaves ``FILE.part``, from which the next call goes on. Only a file with the right checksum gets
     its name; one with another is deleted.
-
-    Raises:
-        DownloadError: if the server cannot be reached or breaks off again and again.
-        DataError: if what came has another checksum than published.
     """
-    try:
-        import pooch
-    except ImportError as error:
-        raise MissingExtraError(f"pooch fetches the data; {how_to_install('paper')}") from error
+    import pooch
+
     fetcher = ResumingDownloader(folder / f"{source.file}.part", on_progress or (lambda file, done, total: None))
-    with _quiet(pooch.get_logger()):
-        try:
-            fetched = pooch.retrieve(
-                source.url, known_hash=f"md5:{source.md5}", fname=source.file, path=folder, downloader=fetcher
-            )
-        except ValueError as error:
-            raise DataError(f"{source.url} is not the official file, or came corrupt, and was deleted: {error}") from error
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # on_progress says enough
+    try:
+        fetched = pooch.retrieve(source.url, known_hash=f"md5:{source.md5}", fname=source.file, path=folder, downloader=fetcher)
+    except ValueError as error:
+        raise DataError(f"{source.url} is not the official file, or came corrupt, and was deleted: {error}") from error
+    finally:
+        logger.setLevel(level)
     return Path(fetched)
 
 
@@ -118,13 +150,3 @@ def _read_range(response: Any, pattern: str) -> int | None:
     """A number in what the server says about the bytes it sends."""
     found = re.match(pattern, response.headers.get("Content-Range", ""))
     return int(found[1]) if found else None
-
-
-@contextlib.contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

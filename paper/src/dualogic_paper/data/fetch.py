@@ -1,21 +1,15 @@
 """From the official files to a cache."""
 
-from __future__ import annotations
-
 import shutil
-import time
 from pathlib import Path
 
 from dualogic.errors import DataError, DualogicError, MissingDataError
-from dualogic_paper.data.cache import cache_path, open_cache, write_cache
-from dualogic_paper.data.content import REFERENCE, digest_content
+from dualogic_paper.data.cache import Manifest, cache_path, hash_file, open_cache, write_cache
 from dualogic_paper.data.convert import convert
-from dualogic_paper.data.download import OnProgress, download
-from dualogic_paper.data.manifest import Manifest, hash_file
-from dualogic_paper.data.sources import SOURCES, Source
+from dualogic_paper.data.download import SOURCES, OnProgress, Source, download
+from dualogic_paper.data.schema import REFERENCE, digest_content
 
 MOST_BYTES = 4 << 30
-DAY = 24 * 60 * 60
 
 
 def get(
@@ -29,21 +23,9 @@ def get(
 ) -> tuple[Path, Manifest, bool]:
     """Make sure that the cache of a data set is there, from its official files if need be.
 
-    Args:
-        name: the data set.
-        folder: where the cache lies; :func:`dualogic_paper.data.folder` by default.
-        files: a folder with the official files, or the only one of them; they are downloaded by default.
-        keep: keep what was downloaded.
-        accept_different: accept content other than the reference from files without a published checksum.
-        on_progress: called while bytes arrive.
-
-    Returns:
-        The cache, what is known about it, and whether it was made now.
-
-    Raises:
-        MissingDataError: if an official file has to be fetched by hand, with its page.
-        DownloadError: if a file cannot be fetched.
-        DataError: if a file is not the official one.
+    ``files`` is a folder with the official files, or the only one of them; by default they are downloaded, and kept if ``keep``.
+    Files without a published checksum must give the content of the results, unless ``accept_different``. Returns the cache, what
+    is known about it, and whether it was made now.
     """
     path = cache_path(name, folder)
     try:
@@ -58,9 +40,6 @@ def get(
         pages = " and ".join(f"{source.file} from {source.url}" for source in by_hand)
         raise MissingDataError(f"{name} has to be fetched by hand: save {pages}, then type: dualogic data get {name} --from FILE")
     path.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in path.parent.glob(f".{path.stem}.*.tmp"):  # of a killed process; a day old, so that no living one writes it
-        if leftover.stat().st_mtime < time.time() - DAY:
-            leftover.unlink(missing_ok=True)
     downloads = path.parent / "downloads" / name
     official = {
         source.file: download(source, downloads, on_progress) if files is None else _find(source, Path(files))

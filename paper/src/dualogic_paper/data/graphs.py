@@ -1,7 +1,5 @@
 """Random weighted graphs and the shortest distances between all of their nodes."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -11,27 +9,11 @@ LARGEST_WEIGHT = 9
 
 
 def make_graphs(count: int, seed: int, nodes: int = 15) -> tuple[Tensor, Tensor]:
-    """Draw connected graphs as in the paper's shortest distance task.
+    """Draw connected graphs as in the paper's shortest distance task: adjacency and distances, float32 ``(count, nodes, nodes)``.
 
     A spanning tree first, then as many further edges, at random places, as bring the number of edges to one drawn uniformly
-    between a tree's and the complete graph's. Weights are uniform on 1..9. The same seed gives the same graphs on every
-    machine, and the first graphs do not depend on how many are asked for.
-
-    The paper says only that the network's input is "the adjacency matrix of the graph". Here an absent edge is 0 in it, and
-    so is the diagonal, as in the usual definition of a weighted adjacency matrix.
-
-    Args:
-        count: the number of graphs.
-        seed: of all draws.
-        nodes: of each graph.
-
-    Returns:
-        The adjacency matrices and the distances between all pairs, both symmetric, float32, ``(count, nodes, nodes)``.
-
-    Example:
-        >>> adjacency, distances = make_graphs(2, seed=0, nodes=3)
-        >>> adjacency.shape, bool((distances[adjacency > 0] <= adjacency[adjacency > 0]).all())
-        (torch.Size([2, 3, 3]), True)
+    between a tree's and the complete graph's. Weights are uniform on 1..9; an absent edge is 0, and so is the diagonal. The same
+    seed gives the same graphs on every machine, and the first graphs do not depend on how many are asked for.
     """
     if count < 0 or nodes < 1:
         raise OptionError(f"count must be at least 0 and nodes at least 1; got count={count}, nodes={nodes}")
@@ -44,20 +26,7 @@ def make_graphs(count: int, seed: int, nodes: int = 15) -> tuple[Tensor, Tensor]
 
 
 def measure_distances(adjacency: Tensor) -> Tensor:
-    """All shortest distances, by Floyd and Warshall's algorithm on all graphs at once.
-
-    Args:
-        adjacency: ``(..., nodes, nodes)``, 0 for an absent edge.
-
-    Returns:
-        ``(..., nodes, nodes)``; infinite between nodes that no path joins.
-
-    Example:
-        >>> measure_distances(torch.tensor([[0.0, 1.0, 9.0], [1.0, 0.0, 2.0], [9.0, 2.0, 0.0]]))
-        tensor([[0., 1., 3.],
-                [1., 0., 2.],
-                [3., 2., 0.]])
-    """
+    """All shortest distances of graphs ``(..., nodes, nodes)``, by Floyd and Warshall; infinite where no path leads."""
     nodes = adjacency.shape[-1]
     distances = adjacency.masked_fill(adjacency == 0, torch.inf)
     distances = distances.masked_fill(torch.eye(nodes, dtype=torch.bool, device=adjacency.device), 0)

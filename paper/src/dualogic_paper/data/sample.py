@@ -4,8 +4,6 @@ Digits are scikit-learn's 8x8 digits enlarged, operators are drawn, photographs 
 a network can learn something from each, but nothing of the real set. A stand-in is marked in its file and its manifest.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dualogic.errors import MissingExtraError, OptionError, how_to_install
+from dualogic.errors import OptionError
 from dualogic_paper.data.cache import write_cache
 from dualogic_paper.data.schema import ALPHABET, Arrays, check_name
 
@@ -30,21 +28,9 @@ CIFAR100_COARSE = (  # the superclass of each class
 
 
 def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
-    """Write a small stand-in for a data set.
+    """Write a small stand-in for a data set, into a temporary folder, so that it is not found in place of the real set.
 
-    Args:
-        name: one of :data:`dualogic_paper.data.NAMES`.
-        folder: a temporary one, so that it is not found in place of the real set.
-        seed: of all draws.
-        sizes: numbers of rows, ``train`` and ``test`` (STL-10 has ``test`` only), for HWF also of ``symbols``.
-
-    Returns:
-        The cache; :func:`dualogic_paper.data.load` reads it.
-
-    Example:
-        >>> import tempfile
-        >>> make_sample("cifar10", Path(tempfile.mkdtemp()), train=20, test=10).name
-        'cifar10.npz'
+    ``sizes`` are numbers of rows, ``train`` and ``test`` (STL-10 has ``test`` only), for HWF also of ``symbols``.
     """
     check_name(name)
     maker, defaults = _MAKERS[name]
@@ -64,10 +50,8 @@ def _make_digits(scale: int, padding: int) -> Callable[..., Arrays]:
 
 
 def _draw_digits(rng: Generator, count: int, scale: int, padding: int) -> tuple[Images, Images]:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise MissingExtraError(f"sample digits come with scikit-learn; {how_to_install('paper')}") from error
+    from sklearn.datasets import load_digits
+
     digits = load_digits()
     order = np.concatenate([rng.permutation(len(digits.target)) for _ in range(-(-count // len(digits.target)))])[:count]
     small = (digits.images[order] * (255 / 16)).astype(np.uint8)

@@ -8,19 +8,18 @@ In ``attributes_wrong`` six of the sixty are wrong: each contradicts a right rul
 and *a then not b*. A network can meet both by never saying *a*, or keep *a* and live with a rule that does not hold.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 SPECIES, FEATURES, ATTRIBUTES = 12, 20, 40
 HALF = ATTRIBUTES // 2
@@ -50,29 +49,16 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """Samples and rules.
+    """Samples and rules."""
 
-    Attributes:
-        features: ``(n, 20)``.
-        attributes: true or false, ``(n, 40)``.
-        right: rules that every species meets.
-        wrong: rules that contradict one of ``right``.
-    """
-
-    features: Tensor
-    attributes: Tensor
-    right: Sequence[Rule]
-    wrong: Sequence[Rule]
+    features: Tensor  # ``(n, 20)``
+    attributes: Tensor  # true or false, ``(n, 40)``
+    right: Sequence[Rule]  # rules that every species meets
+    wrong: Sequence[Rule]  # rules that contradict one of ``right``
 
 
 def make_world(count: int, seed: int, wrong: int = 0) -> World:
-    """Draw species, rules that all of them meet, and samples.
-
-    Args:
-        count: how many samples.
-        seed: of the draw.
-        wrong: how many of the sixty rules contradict a right one.
-    """
+    """Draw species, rules that all of them meet, and samples; ``wrong`` of the sixty rules contradict a right one."""
     random = np.random.default_rng(500 + seed)
     first = random.random((SPECIES, HALF)) < 0.22
     first[random.integers(SPECIES, size=HALF), np.arange(HALF)] = True
@@ -93,13 +79,7 @@ def make_world(count: int, seed: int, wrong: int = 0) -> World:
 
 
 def run(
-    make_loss: LossFactory,
-    seed: int,
-    wrong: int = 0,
-    labelled: int = 60,
-    pool: int = 1500,
-    test: int = 1000,
-    epochs: int = 30,
+    make_loss: LossFactory, seed: int, wrong: int = 0, labelled: int = 60, pool: int = 1500, test: int = 1000, epochs: int = 30
 ) -> Metrics:
     """Train a network with one output for each attribute; the pool has the labelled samples in it."""
     world = make_world(pool + test, seed, wrong)
@@ -107,16 +87,16 @@ def run(
     importance = torch.zeros(labelled, ATTRIBUTES)
     importance[:, :HALF] = 1 / labelled
     importance[: labelled // FULLY_LABELLED, HALF:] = FULLY_LABELLED / labelled
-    network = nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, ATTRIBUTES))
+    network = perceptron(FEATURES, 64, ATTRIBUTES)
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     attribute = dl.boolean("attribute", ATTRIBUTES, input="logits")
     rules = {str(number): rule.formula(attribute) for number, rule in enumerate((*world.right, *world.wrong))}
-    logic = make_loss(rules, pool)
-    for index in batches(pool, 100, epochs, seed):
-        loss = binary_cross_entropy_with_logits(network(known), labels, importance, reduction="sum")
-        if logic is not None:
-            loss = loss + logic(index, attribute=network(world.features[index]))
-        take_step(optimizer, loss)
+
+    def task_loss() -> Tensor:
+        return binary_cross_entropy_with_logits(network(known), labels, importance, reduction="sum")
+
+    steps = batches(pool, 100, epochs, seed)
+    train(optimizer, make_loss(rules, pool), steps, task_loss, lambda index: {"attribute": network(world.features[index])})
     with torch.no_grad():
         said = network(world.features[pool:]) > 0
     return measure(said, world.attributes[pool:], world)
@@ -144,22 +124,16 @@ def _held(said: Tensor, rules: Sequence[Rule]) -> float:
     return sum(percent(~rule.broken(said)) for rule in rules) / len(rules)
 
 
-_SMALL = {"pool": 200, "test": 100, "epochs": 2}
 PROBLEM = Problem(
     name="attributes",
     about="forty attributes of samples; sixty right rules from attributes with labels to those with few",
-    primary="f1",
-    title="F1",
     run=run,
-    small=_SMALL,
+    small={"pool": 200, "test": 100, "epochs": 2},
     tuned=True,
 )
-PROBLEM_WRONG = Problem(
+PROBLEM_WRONG = dataclasses.replace(
+    PROBLEM,
     name="attributes_wrong",
     about="the same with six wrong rules among the sixty",
-    primary="f1",
-    title="F1",
     run=functools.partial(run, wrong=6),
-    small=_SMALL,
-    tuned=True,
 )

@@ -6,18 +6,18 @@ Nothing but the network's own answers says where a rule applies, so a wrong yes 
 backwards, from "cannot fly" to "is no bird", would take it back. One row of the loss is one rule about one entity.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
-from dualogic_paper.everyday.data import load, unpack
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, percent, take_step
+from dualogic_paper.everyday.data import load
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
+from dualogic_paper.everyday.training import batches, perceptron, take_step
 
 LABELLED = 0.1
 """The share of facts that have a label."""
@@ -31,23 +31,14 @@ RULE = antecedent >> consequent
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """What is true.
+    """What is true."""
 
-    Attributes:
-        entities: their names.
-        predicates: their names.
-        truth: which predicate is true of which entity, ``(entities, predicates)``.
-        antecedents: of the rules, as positions of predicates, ``(rules,)``.
-        consequents: likewise.
-        positive: whether the consequent follows, or its opposite, ``(rules,)``.
-    """
-
-    entities: list[str]
-    predicates: list[str]
-    truth: Tensor
-    antecedents: Tensor
-    consequents: Tensor
-    positive: Tensor
+    entities: list[str]  # their names
+    predicates: list[str]  # their names
+    truth: Tensor  # which predicate is true of which entity, ``(entities, predicates)``
+    antecedents: Tensor  # of the rules, as positions of predicates, ``(rules,)``
+    consequents: Tensor  # likewise
+    positive: Tensor  # whether the consequent follows, or its opposite, ``(rules,)``
 
 
 @functools.lru_cache(maxsize=1)
@@ -58,7 +49,7 @@ def load_world() -> World:
     return World(
         entities,
         predicates,
-        torch.tensor(unpack(arrays["truth"], len(entities), len(predicates))),
+        torch.tensor(np.unpackbits(arrays["truth"], count=len(entities) * len(predicates))).view(len(entities), -1).bool(),
         torch.tensor(arrays["antecedents"], dtype=torch.long),
         torch.tensor(arrays["consequents"], dtype=torch.long),
         torch.tensor(arrays["positive"]),
@@ -71,7 +62,7 @@ class Believer(nn.Module):
     def __init__(self, entities: int, predicates: int, width: int = 32) -> None:
         super().__init__()
         self.entity, self.predicate = nn.Embedding(entities, width), nn.Embedding(predicates, width)
-        self.body = nn.Sequential(nn.Linear(2 * width, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+        self.body = perceptron(2 * width, 64, 64, 1)
 
     def forward(self, entities: Tensor, predicates: Tensor) -> Tensor:
         """One logit for each pair."""
@@ -114,13 +105,7 @@ def run(make_loss: LossFactory, seed: int, epochs: int = 80) -> Metrics:
 
 
 def measure(said: Tensor, facts: Tensor, world: World) -> Metrics:
-    """F1 on facts without a label; how many implications hold of those that the network's own beliefs set off.
-
-    Args:
-        said: the answers, ``(entities, predicates)``.
-        facts: positions of those with a label, in the flattened table.
-        world: what is true.
-    """
+    """F1 on facts without a label, and how many implications hold of those that the network's own beliefs set off."""
     asked = torch.ones(world.truth.numel(), dtype=torch.bool)
     asked[facts] = False
     asked = asked.view(world.truth.shape)
@@ -141,8 +126,6 @@ def measure(said: Tensor, facts: Tensor, world: World) -> Metrics:
 PROBLEM = Problem(
     name="beliefs",
     about="yes or no to questions about plants and animals; 254 rules from belief to belief",
-    primary="f1",
-    title="F1",
     run=run,
     small={"epochs": 20},
     tuned=True,

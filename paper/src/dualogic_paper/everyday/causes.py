@@ -6,16 +6,18 @@ method that also pulls at operands which are not needed gives stops too many cau
 without.
 """
 
-from __future__ import annotations
+from functools import partial
 
 import torch
 from torch import Tensor
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent, train_answers
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 CAUSES = ("wear", "heat", "dust", "power", "operator")
 FEATURES = 16
+bind = partial(name_columns, CAUSES)
 
 worn, hot, dusty, powerless, misused = (dl.boolean(cause, input="logits") for cause in CAUSES)
 RULE = worn | hot | dusty | powerless | misused
@@ -35,15 +37,11 @@ def make_stops(count: int, seed: int) -> tuple[Tensor, Tensor]:
     return causes @ directions + torch.randn(count, FEATURES, generator=generator), causes
 
 
-def bind(logits: Tensor) -> dict[str, Tensor]:
-    """The logit of each cause by its name, from ``(n, 5)``."""
-    return dict(zip(CAUSES, logits.unbind(1)))
-
-
 def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500, test: int = 2000, epochs: int = 30) -> Metrics:
     """Train a network with one output for each cause."""
     known, (others, _) = make_stops(labelled, 100 + seed), make_stops(pool, 2000 + seed)
-    network = train_answers(make_loss(RULE, pool), bind, known, others, epochs, seed)
+    network, steps = perceptron(FEATURES, 64, len(CAUSES)), batches(pool, 100, epochs, seed)
+    train_answers(network, make_loss(RULE, pool), bind, known, others, steps)
     features, causes = make_stops(test, 30000 + seed)
     with torch.no_grad():
         said = network(features) > 0
@@ -60,8 +58,6 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500,
 PROBLEM = Problem(
     name="causes",
     about="one or several of five causes of a stop; a plain *or*, which one operand meets three times in four",
-    primary="f1",
-    title="F1",
     run=run,
     small={"pool": 200, "test": 100, "epochs": 2},
 )

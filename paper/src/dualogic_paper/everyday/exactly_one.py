@@ -5,15 +5,14 @@ rule. Ten images of each digit have labels, and about nine hundred have none. Th
 whoever decides too early keeps a wrong answer.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
+from torch.nn.functional import one_hot
 
 import dualogic as dl
 from dualogic_paper.everyday.data import load_images
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
+from dualogic_paper.everyday.training import batches, perceptron, train_answers
 
 DIGITS = 10
 LABELS_PER_DIGIT = 10
@@ -35,15 +34,9 @@ def run(make_loss: LossFactory, seed: int, pool: int = 1000, epochs: int = 40) -
     """Train a network with ten yes-or-no outputs."""
     images, labels = load_images()
     labelled, seen, tested = divide(labels, pool, seed)
-    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, DIGITS))
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-    logic = make_loss(RULE, pool)
-    answers = one_hot(labels[labelled], DIGITS).float()
-    for index in batches(pool, 100, epochs, seed):
-        loss = DIGITS * binary_cross_entropy_with_logits(network(images[labelled]), answers)
-        if logic is not None:
-            loss = loss + logic(index, is_digit=network(images[seen[index]]))
-        take_step(optimizer, loss)
+    network = nn.Sequential(nn.Flatten(), *perceptron(64, 64, DIGITS))
+    known, steps = (images[labelled], one_hot(labels[labelled], DIGITS).float()), batches(pool, 100, epochs, seed)
+    train_answers(network, make_loss(RULE, pool), lambda logits: {"is_digit": logits}, known, images[seen], steps, decay=0.0)
     with torch.no_grad():
         logits = network(images[tested])
     said = logits > 0

@@ -6,14 +6,13 @@ pays 12 or more. Age and distance are inputs, in years and kilometres: where a r
 give way. A method that treats 61 years as "hardly over 60", or lowers the prices of those who are 55, shows in the error.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, rmse, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent, rmse
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 age, distance, price = dl.var("age"), dl.var("distance"), dl.var("price")
 RULES = {
@@ -48,14 +47,14 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500,
     known, prices = make_passengers(labelled, 100 + seed)
     noted = (prices + torch.randn(labelled, generator=torch.Generator().manual_seed(seed))).round()
     others, _ = make_passengers(pool, 2000 + seed)
-    network = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1), nn.Flatten(0))
+    network = nn.Sequential(*perceptron(6, 64, 64, 1), nn.Flatten(0))
     optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
-    logic = make_loss(RULES, pool)
-    for index in batches(pool, 150, epochs, seed):
-        loss = mse_loss(bind(network, known)["price"], noted) / 4
-        if logic is not None:
-            loss = loss + logic(index, **bind(network, others[index]))
-        take_step(optimizer, loss)
+
+    def task_loss() -> Tensor:
+        return mse_loss(bind(network, known)["price"], noted) / 4
+
+    steps = batches(pool, 150, epochs, seed)
+    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: bind(network, others[index]))
     return measure(network, *make_passengers(test, 30000 + seed))
 
 

@@ -6,8 +6,7 @@ without labels. The shortcut is to unlearn the other side, so that nothing turns
 it is kept.
 """
 
-from __future__ import annotations
-
+import dataclasses
 import functools
 
 import torch
@@ -15,8 +14,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import dualogic as dl
+from dualogic.data import divide_by_class
 from dualogic_paper.everyday.data import load_images
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
+from dualogic_paper.everyday.training import batches, take_step
 
 DIGITS = 10
 HELD_OUT = 0.3
@@ -24,19 +25,6 @@ BATCH = 64
 
 upright = dl.categorical("upright", DIGITS, input="logits")
 turned = dl.categorical("turned", DIGITS, input="logits")
-
-
-def divide(digits: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """Positions for training and for the test, 30 % of each digit at random."""
-    generator = torch.Generator().manual_seed(seed)
-    training, tested = [], []
-    for digit in range(DIGITS):
-        (places,) = torch.where(digits == digit)
-        places = places[torch.randperm(len(places), generator=generator)]
-        count = round(HELD_OUT * len(places))
-        tested.append(places[:count])
-        training.append(places[count:])
-    return torch.cat(training), torch.cat(tested)
 
 
 def turn(images: Tensor) -> Tensor:
@@ -60,17 +48,9 @@ def make_network() -> nn.Module:
 
 
 def run(make_loss: LossFactory, seed: int, hidden: int = 6, looks_like: int = 9, epochs: int = 40) -> Metrics:
-    """Train on labels of all digits but one, and on the rule from the first step on.
-
-    Args:
-        make_loss: see :class:`~dualogic_paper.everyday.problem.LossFactory`.
-        seed: of the run.
-        hidden: the digit without labels.
-        looks_like: what it turns into upside down.
-        epochs: visits of each image.
-    """
+    """Train on labels of all digits but the hidden one, and from the first step on the rule: what it looks like upside down."""
     images, digits = load_images()
-    training, tested = divide(digits, seed)
+    tested, training = divide_by_class(digits, DIGITS, lambda count: [round(HELD_OUT * count)], seed)
     labelled = training[digits[training] != hidden]
     network = make_network()
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
@@ -106,22 +86,18 @@ def measure(network: nn.Module, images: Tensor, digits: Tensor, hidden: int, loo
     }
 
 
-_SMALL = {"epochs": 1}
 PROBLEM_SIX = Problem(
     name="hidden_six",
     about="digits without a label for 6; what turns into a 9 is a 6",
     primary="accuracy",
     title="accuracy",
     run=run,
-    small=_SMALL,
+    small={"epochs": 1},
     tuned=True,
 )
-PROBLEM_NINE = Problem(
+PROBLEM_NINE = dataclasses.replace(
+    PROBLEM_SIX,
     name="hidden_nine",
     about="digits without a label for 9; what turns into a 6 is a 9",
-    primary="accuracy",
-    title="accuracy",
     run=functools.partial(run, hidden=9, looks_like=6),
-    small=_SMALL,
-    tuned=True,
 )

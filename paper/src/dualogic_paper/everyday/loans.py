@@ -6,8 +6,6 @@ more; nobody pays less than 5 %. All five are true of the world that made the ta
 failed to pay: a method that pushes "8 % or more" on everybody shows in the error of the rate.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch
@@ -15,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss, softplus
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, rmse, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent, rmse
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 GRADES = ("A", "B", "C", "D")
 INCOME, DEFAULTED = 0, 3
@@ -38,31 +37,18 @@ RULES = {
 
 @dataclasses.dataclass(frozen=True)
 class Applicants:
-    """A table of applicants, one row each.
+    """A table of applicants, one row each."""
 
-    Attributes:
-        features: income, debt, years in the job, whether they once failed to pay, and six columns that mean nothing, ``(n, 10)``.
-        noted_grades: as they were noted, ``(n,)``.
-        noted_rates: as they were noted, ``(n,)``.
-        grades: as they should be, ``(n,)``.
-        rates: as they should be, ``(n,)``.
-    """
-
+    # income, debt, years in the job, whether they once failed to pay, and six columns that mean nothing, ``(n, 10)``
     features: Tensor
-    noted_grades: Tensor
-    noted_rates: Tensor
-    grades: Tensor
-    rates: Tensor
+    noted_grades: Tensor  # as they were noted, ``(n,)``
+    noted_rates: Tensor  # as they were noted, ``(n,)``
+    grades: Tensor  # as they should be, ``(n,)``
+    rates: Tensor  # as they should be, ``(n,)``
 
 
 def make_applicants(count: int, seed: int, mistakes: float = 0.0) -> Applicants:
-    """Draw applicants.
-
-    Args:
-        count: how many.
-        seed: of the draw.
-        mistakes: the share of grades that are noted at random.
-    """
+    """Draw applicants, a share of whose grades is noted at random."""
     generator = torch.Generator().manual_seed(seed)
     income, debt, years = (torch.rand(count, generator=generator) * 2 - 1 for _ in range(3))
     default = (torch.rand(count, generator=generator) < 0.04).float()
@@ -84,7 +70,7 @@ class Lender(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
+        self.body = nn.Sequential(*perceptron(10, 64, 64), nn.ReLU())
         self.grade, self.rate = nn.Linear(64, len(GRADES)), nn.Linear(64, 1)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -112,13 +98,13 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 2000,
     others = make_applicants(pool, 2000 + seed, MISTAKES).features
     lender = Lender()
     optimizer = torch.optim.AdamW(lender.parameters(), lr=3e-3, weight_decay=1e-2)
-    logic = make_loss(RULES, pool)
-    for index in batches(pool, 200, epochs, seed):
+
+    def task_loss() -> Tensor:
         grades, rates = lender(known.features)
-        loss = cross_entropy(grades, known.noted_grades) + mse_loss(rates, known.noted_rates) / 4
-        if logic is not None:
-            loss = loss + logic(index, **bind(lender, others[index]))
-        take_step(optimizer, loss)
+        return cross_entropy(grades, known.noted_grades) + mse_loss(rates, known.noted_rates) / 4
+
+    steps = batches(pool, 200, epochs, seed)
+    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: bind(lender, others[index]))
     return measure(lender, make_applicants(test, 30000 + seed))
 
 

@@ -5,14 +5,13 @@ are never quite met, and nothing is the same as anything else in a network that 
 ends there.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 MENTIONS, THINGS, FEATURES = 5, 3, 6
 NOISE = 0.6
@@ -32,39 +31,27 @@ RULES = {
 
 
 def make_texts(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw texts: mentions ``(n, 5, 6)``, and whether the two of each ordered pair are of the same thing, ``(n, 20)``."""
+    """Draw texts: features of ordered pairs of mentions ``(n, 20, 18)``, and whether both are of the same thing, ``(n, 20)``."""
     things = torch.randint(THINGS, (count, MENTIONS), generator=generator)
     looks = torch.randn(count, THINGS, FEATURES, generator=generator)
     noise = NOISE * torch.randn(count, MENTIONS, FEATURES, generator=generator)
-    return looks[torch.arange(count).unsqueeze(1), things] + noise, things[:, FIRST] == things[:, SECOND]
-
-
-class Pairs(nn.Module):
-    """Mentions ``(n, 5, 6)`` to the logit of each ordered pair ``(n, 20)``."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(3 * FEATURES, 48), nn.ReLU(), nn.Linear(48, 1))
-
-    def forward(self, mentions: Tensor) -> Tensor:
-        """The logits."""
-        first, second = mentions[:, FIRST], mentions[:, SECOND]
-        logits: Tensor = self.layers(torch.cat([first, second, first * second], -1)).squeeze(-1)
-        return logits
+    mentions = looks[torch.arange(count).unsqueeze(1), things] + noise
+    first, second = mentions[:, FIRST], mentions[:, SECOND]
+    return torch.cat([first, second, first * second], -1), things[:, FIRST] == things[:, SECOND]
 
 
 def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, test: int = 500, epochs: int = 60) -> Metrics:
     """Train a network that compares two mentions."""
     generator = torch.Generator().manual_seed(6000 + seed)
     (known, labels), (others, _), (tests, truth) = (make_texts(n, generator) for n in (labelled, pool, test))
-    network = Pairs()
+    network = nn.Sequential(*perceptron(3 * FEATURES, 48, 1), nn.Flatten(-2))
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-    logic = make_loss(RULES, pool)
-    for index in batches(pool, 50, epochs, seed):
-        loss = binary_cross_entropy_with_logits(network(known), labels.float())
-        if logic is not None:
-            loss = loss + logic(index, same=network(others[index]))
-        take_step(optimizer, loss)
+
+    def task_loss() -> Tensor:
+        return binary_cross_entropy_with_logits(network(known), labels.float())
+
+    steps = batches(pool, 50, epochs, seed)
+    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: {"same": network(others[index])})
     with torch.no_grad():
         logits = network(tests)
     said = logits > 0
@@ -78,8 +65,6 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, 
 PROBLEM = Problem(
     name="mentions",
     about="which mentions in a text are of the same thing; symmetric and transitive",
-    primary="f1",
-    title="F1",
     run=run,
     small={"pool": 50, "test": 20, "epochs": 2},
     tuned=True,

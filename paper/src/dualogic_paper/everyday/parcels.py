@@ -5,16 +5,15 @@ which weights a kind can have (``parcels``), or which kinds a weight leaves (``p
 predicts may be wrong, be it what a rule concludes or what it starts from.
 """
 
-from __future__ import annotations
-
 import functools
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 KINDS = {"letter": (0.0, 1.0, 0.35), "packet": (0.5, 5.0, 0.3), "parcel": (4.0, 32.0, 0.25), "pallet": (30.0, 80.0, 0.1)}
 """The least and greatest weight of each kind, and how often it comes."""
@@ -47,20 +46,19 @@ def run(
     world = torch.randn(len(KINDS), FEATURES, generator=generator), torch.randn(FEATURES, generator=generator) / FEATURES**0.5
     sorted_things, weighed, others, tests = (make_things(n, generator, *world) for n in (200, 60, pool, test))
     weights = weighed[2] * (1 + MISREAD * torch.randn(len(weighed[2]), generator=generator))
-    network = nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, len(KINDS) + 1))
+    network = perceptron(FEATURES, 64, 64, len(KINDS) + 1)
     optimizer = torch.optim.Adam(network.parameters(), lr=2e-3)
 
     def answer(features: Tensor) -> dict[str, Tensor]:
         said = network(features)
         return {"kind": said[:, :-1], "kg": MIDDLE + SCALE * said[:, -1]}
 
-    logic = make_loss(rules, pool)
-    for index in batches(pool, 70, epochs, seed):
+    def task_loss() -> Tensor:
         loss = cross_entropy(answer(sorted_things[0])["kind"], sorted_things[1])
-        loss = loss + mse_loss(answer(weighed[0])["kg"] / SCALE, weights / SCALE)
-        if logic is not None:
-            loss = loss + logic(index, **answer(others[0][index]))
-        take_step(optimizer, loss)
+        return loss + mse_loss(answer(weighed[0])["kg"] / SCALE, weights / SCALE)
+
+    steps = batches(pool, 70, epochs, seed)
+    train(optimizer, make_loss(rules, pool), steps, task_loss, lambda index: answer(others[0][index]))
     with torch.no_grad():
         said = answer(tests[0])
     found, error = said["kind"].argmax(-1), (said["kg"] - tests[2]).square().mean() / tests[2].var(correction=0)

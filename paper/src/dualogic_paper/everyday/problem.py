@@ -1,14 +1,11 @@
 """What every problem is made of: a story in one line, a training run, and the figures that it reports."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch import Tensor
 
 import dualogic as dl
 
@@ -16,55 +13,26 @@ Metrics = dict[str, float]
 """Figures of a run, by name. Shares are in percent."""
 HELD = "held"
 """The figure that every problem reports: how often its rules hold, in percent."""
-
-
-class LossFactory(Protocol):
-    """Makes the loss of the rules, or ``None`` where a network is trained without them."""
-
-    def __call__(
-        self, rules: dl.Formula | Mapping[str, dl.Formula], num_samples: int | None = None, **options: Any
-    ) -> dl.LogicLoss | None:
-        """The loss.
-
-        Args:
-            rules: a formula, or formulas by name.
-            num_samples: how many samples the rules see; ``None`` where all of them share one row.
-            options: whatever else a user of this problem would tell ``LogicLoss``.
-        """
+LossFactory = Callable[..., dl.LogicLoss | None]
+"""Makes the loss of rules for so many samples, as ``LogicLoss`` does, or ``None`` where a network is trained without them."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """An everyday problem.
+    """An everyday problem."""
 
-    Attributes:
-        name: of the problem, as on the command line.
-        about: one line on what is learned, and by which rules.
-        primary: the figure by which methods are compared.
-        title: what that figure is called in tables.
-        run: trains a network and measures it: ``run(make_loss, seed, **sizes) -> Metrics``.
-        small: sizes for a quick try.
-        lower_is_better: whether a small primary figure is a good one.
-        tuned: whether the defaults of the library were chosen on this problem; the others were only looked at meanwhile.
-    """
-
-    name: str
-    about: str
-    primary: str
-    title: str
-    run: Callable[..., Metrics]
-    small: Mapping[str, int]
-    lower_is_better: bool = False
+    name: str  # of the problem, as on the command line
+    about: str  # one line on what is learned, and by which rules
+    run: Callable[..., Metrics]  # trains a network and measures it: ``run(make_loss, seed, **sizes) -> Metrics``
+    small: Mapping[str, int]  # sizes for a quick try
+    primary: str = "f1"  # the figure by which methods are compared
+    title: str = "F1"  # what that figure is called in tables
+    lower_is_better: bool = False  # whether a small primary figure is a good one
+    # whether the defaults of the library were chosen on this problem; the others were only looked at meanwhile
     tuned: bool = False
 
     def __call__(self, make_loss: LossFactory, seed: int, **sizes: int) -> Metrics:
-        """Train once and measure. The global random state is as before afterwards.
-
-        Args:
-            make_loss: see :class:`LossFactory`.
-            seed: of the data, the first weights of the network and the order of the samples.
-            sizes: other sizes than those of the problem, such as :attr:`small`.
-        """
+        """Train once, with other sizes if asked for, and measure. The global random state is as before afterwards."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return self.run(make_loss, seed, **sizes)
@@ -73,54 +41,6 @@ class Problem:
     def decimals(self) -> int:
         """Of the primary figure in tables: errors are small numbers, shares are percent."""
         return 2 if self.lower_is_better else 1
-
-
-def batches(count: int, size: int, epochs: int, seed: int) -> Iterator[Tensor]:
-    """Positions of samples, in a new order each epoch; the same for every method.
-
-    Args:
-        count: how many samples there are.
-        size: of a batch; the last of an epoch may be smaller.
-        epochs: how many.
-        seed: of the order.
-
-    Example:
-        >>> sorted(torch.cat(list(batches(5, size=2, epochs=1, seed=0))).tolist())
-        [0, 1, 2, 3, 4]
-    """
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(epochs):
-        yield from torch.randperm(count, generator=generator).split(size)
-
-
-def take_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """One step of training."""
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
-def train_answers(
-    logic: dl.LogicLoss | None,
-    bind: Callable[[Tensor], Mapping[str, Tensor]],
-    labelled: tuple[Tensor, Tensor],
-    pool: Tensor,
-    epochs: int,
-    seed: int,
-) -> nn.Module:
-    """A network that gives the logits of yes-or-no answers, taught by labelled features ``(n, k)`` with their answers
-    ``(n, answers)``, and by rules about a pool of features; ``bind`` names the logits as the rules do.
-    """
-    known, answers = labelled
-    count = answers.shape[1]
-    network = nn.Sequential(nn.Linear(known.shape[1], 64), nn.ReLU(), nn.Linear(64, count))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
-    for index in batches(len(pool), 100, epochs, seed):
-        loss = count * binary_cross_entropy_with_logits(network(known), answers)
-        if logic is not None:
-            loss = loss + logic(index, **bind(network(pool[index])))
-        take_step(optimizer, loss)
-    return network
 
 
 def holds(rules: Mapping[str, dl.Formula], **tensors: Tensor) -> Tensor:
@@ -136,31 +56,16 @@ def holds(rules: Mapping[str, dl.Formula], **tensors: Tensor) -> Tensor:
 
 
 def percent(truths: Tensor) -> float:
-    """The share of true entries; not a number if there are no entries.
-
-    Example:
-        >>> percent(torch.tensor([True, False, True, True]))
-        75.0
-    """
+    """The share of true entries; not a number if there are no entries."""
     return 100 * truths.double().mean().item()
 
 
 def f1(said: Tensor, true: Tensor) -> float:
-    """The F1 score of yes-or-no answers, in percent, over all entries together.
-
-    Example:
-        >>> f1(torch.tensor([True, True, False, False]), torch.tensor([True, False, False, True]))
-        50.0
-    """
+    """The F1 score of yes-or-no answers, in percent, over all entries together."""
     both, either = (said & true).sum().item(), said.sum().item() + true.sum().item()
     return 100 * 2 * both / max(either, 1)
 
 
 def rmse(said: Tensor, true: Tensor) -> float:
-    """The root of the mean squared error.
-
-    Example:
-        >>> rmse(torch.tensor([1.0, 5.0]), torch.tensor([4.0, 2.0]))
-        3.0
-    """
+    """The root of the mean squared error."""
     return (said - true).double().square().mean().sqrt().item()

@@ -1,7 +1,5 @@
 """All problems by name, in the order of the tables: those on which defaults were chosen, then those that were only looked at."""
 
-from __future__ import annotations
-
 from dualogic_paper.everyday import (
     attributes,
     beliefs,
@@ -21,27 +19,10 @@ from dualogic_paper.everyday import (
 )
 from dualogic_paper.everyday.problem import Problem
 
+MODULES = (
+    *(loans, shop, tags, attributes, beliefs, hidden_digit, stages, mentions, parcels),
+    *(exactly_one, wear, tumours, fares, causes, scenes),
+)
 PROBLEMS: dict[str, Problem] = {
-    problem.name: problem
-    for problem in (
-        loans.PROBLEM,
-        shop.PROBLEM,
-        tags.PROBLEM,
-        attributes.PROBLEM,
-        attributes.PROBLEM_WRONG,
-        beliefs.PROBLEM,
-        hidden_digit.PROBLEM_SIX,
-        hidden_digit.PROBLEM_NINE,
-        stages.PROBLEM,
-        mentions.PROBLEM,
-        parcels.PROBLEM,
-        parcels.PROBLEM_WEIGHED,
-        exactly_one.PROBLEM,
-        wear.PROBLEM_ALL_PAIRS,
-        wear.PROBLEM_CHOSEN_PAIRS,
-        tumours.PROBLEM,
-        fares.PROBLEM,
-        causes.PROBLEM,
-        scenes.PROBLEM,
-    )
+    problem.name: problem for module in MODULES for problem in vars(module).values() if isinstance(problem, Problem)
 }

@@ -1,17 +1,12 @@
 """Make the runs that are missing, several at a time, each on one thread."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
-import datetime as dt
 import multiprocessing
 import os
 import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,6 +15,7 @@ from dualogic.errors import DualogicError, MissingExtraError
 from dualogic_paper.everyday.problems import PROBLEMS
 from dualogic_paper.everyday.setting import Setting
 from dualogic_paper.everyday.store import Run, Store
+from dualogic_paper.origin import find_commit, find_date
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -33,11 +29,6 @@ class Job:
     seed: int
 
 
-def list_jobs(problems: Sequence[str], settings: Sequence[Setting], seeds: Sequence[int]) -> list[Job]:
-    """Every problem with every setting and seed; a seed of all of them before the next seed."""
-    return [Job(problem, setting, seed) for seed in seeds for problem in problems for setting in settings]
-
-
 def run_missing(
     jobs: Sequence[Job],
     store: Store,
@@ -46,19 +37,10 @@ def run_missing(
     again: bool = False,
     report: Callable[[str], None] = lambda line: None,
 ) -> int:
-    """Make the runs that a store lacks, and add each as soon as it has ended.
+    """Make the runs that a store lacks (or all, if ``again``), some at a time, and add each as soon as it has ended.
 
-    Args:
-        jobs: the runs.
-        store: where they are kept.
-        workers: how many at a time; one is run in this process.
-        commit: of the code; asked of git by default.
-        again: whether to make runs anew that the store has.
-        report: is told about progress, line by line.
-
-    Returns:
-        How many runs ended with an error that is nobody's result, such as a mistake in the code. They are left out, as are those
-        that were skipped because a package is missing; the next call tries them again.
+    Returns how many ended with an error that is nobody's result, such as a mistake in the code. They are left out, as are those
+    that were skipped because a package is missing; the next call tries them again.
     """
     done = set() if again else store.keys()
     missing = [job for job in jobs if (job.problem, job.setting.method, job.setting.weight, job.seed) not in done]
@@ -99,23 +81,9 @@ def run_job(job: Job) -> Run:
         options=job.setting.describe(),
         failure=failure,
         seconds=round(time.process_time() - started, 2),
-        date=dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        date=find_date(),
         versions={"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
     )
-
-
-def find_commit() -> str:
-    """The commit of this code, with a plus sign if files were changed since; empty without git."""
-    here = Path(__file__).parent
-
-    def ask(*words: str) -> str:
-        asked = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
-        return asked.stdout.strip()
-
-    try:
-        return ask("rev-parse", "--short", "HEAD") + ("+" if ask("status", "--short", "--", "../..") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 def _run_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Run | Exception]]:

@@ -5,17 +5,19 @@ if there is a car, a bus or a bicycle; and empty exactly if there is neither ani
 and 1,500 without labels. The rules are equivalences, so each side speaks about the other.
 """
 
-from __future__ import annotations
+from functools import partial
 
 import torch
 from torch import Tensor
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent, train_answers
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 ANIMALS, VEHICLES = ("dog", "cat", "bird"), ("car", "bus", "bicycle")
 LABELS = ["indoors", "outdoors", "animal", *ANIMALS, "vehicle", *VEHICLES, "empty"]
 FEATURES = 24
+bind = partial(name_columns, LABELS)
 
 shows = {label: dl.boolean(label, input="logits") for label in LABELS}
 RULES = {
@@ -43,15 +45,11 @@ def make_photos(count: int, seed: int) -> tuple[Tensor, Tensor]:
     return labels @ looks + torch.randn(count, FEATURES, generator=generator), labels
 
 
-def bind(logits: Tensor) -> dict[str, Tensor]:
-    """The logit of each label by its name, from ``(n, 11)``."""
-    return dict(zip(LABELS, logits.unbind(1)))
-
-
 def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 1500, test: int = 2000, epochs: int = 30) -> Metrics:
     """Train a network with one output for each label."""
     known, (others, _) = make_photos(labelled, 100 + seed), make_photos(pool, 2000 + seed)
-    network = train_answers(make_loss(RULES, pool), bind, known, others, epochs, seed)
+    network, steps = perceptron(FEATURES, 64, len(LABELS)), batches(pool, 100, epochs, seed)
+    train_answers(network, make_loss(RULES, pool), bind, known, others, steps)
     features, answers = make_photos(test, 30000 + seed)
     with torch.no_grad():
         logits = network(features)
@@ -67,8 +65,6 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 1500,
 PROBLEM = Problem(
     name="scenes",
     about="eleven labels of photos; equivalences and an exclusive or",
-    primary="f1",
-    title="F1",
     run=run,
     small={"pool": 200, "test": 100, "epochs": 2},
 )

@@ -1,13 +1,11 @@
 """How the rules of a problem are taught: a method with its options and a weight, or no rule at all."""
 
-from __future__ import annotations
-
-import ast
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import dualogic as dl
+from dualogic_paper.arms import parse_value
 
 NONE = "none"
 """The name of training without rules."""
@@ -16,11 +14,7 @@ METHODS = (NONE, *dl.methods.METHODS)
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A method and the weight of its loss; makes losses, as a :class:`~dualogic_paper.everyday.problem.LossFactory`.
-
-    Attributes:
-        method: a name from :data:`METHODS`, alone or with options: ``"dual"``, ``"dual:share=0.02,rule=exponentiated"``.
-        weight: of the loss of the rules.
+    """A method and the weight of its loss; makes losses, as a :data:`~dualogic_paper.everyday.problem.LossFactory`.
 
     Example:
         >>> Setting("dual:step=0.5").make_method().step
@@ -29,8 +23,8 @@ class Setting:
         True
     """
 
-    method: str
-    weight: float = 1.0
+    method: str  # a name from :data:`METHODS`, alone or with options: ``"dual"``, ``"dual:share=0.02,rule=exponentiated"``
+    weight: float = 1.0  # of the loss of the rules
 
     def __post_init__(self) -> None:
         if self.name not in METHODS:
@@ -49,20 +43,16 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """What tables call it.
-
-        Example:
-            >>> Setting("none").label, Setting("hard", weight=0.2).label
-            ('no rule', 'hard, weight 0.2')
-        """
+        """What tables call it."""
         if self.method == NONE:
             return "no rule"
         return self.method if self.weight == 1.0 else f"{self.method}, weight {self.weight:g}"
 
     def make_method(self) -> dl.methods.Method:
         """The method as an object."""
+        pairs = [part.partition("=") for part in self.method.partition(":")[2].split(",") if part]
         try:
-            return dl.methods.METHODS[self.name](**_read_options(self.method.partition(":")[2]))
+            return dl.methods.METHODS[self.name](**{name.strip(): parse_value(value.strip()) for name, _, value in pairs})
         except TypeError as error:
             raise dl.errors.OptionError(
                 f"the options of {self.method!r} must be those of its class in dl.methods; {error}"
@@ -79,15 +69,3 @@ class Setting:
         if self.method == NONE:
             return None
         return dl.LogicLoss(rules, num_samples=num_samples, method=self.make_method(), weight=self.weight, **options)
-
-
-def _read_options(text: str) -> dict[str, Any]:
-    pairs = [part.partition("=") for part in text.split(",") if part]
-    return {name.strip(): _read_value(value.strip()) for name, _, value in pairs}
-
-
-def _read_value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text

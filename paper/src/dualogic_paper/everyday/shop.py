@@ -6,14 +6,14 @@ of at most one kind within a department (6), and of some kind if it is in it (6)
 product is in some department (1). There are 150 labelled products and 1,500 without labels.
 """
 
-from __future__ import annotations
+from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
+from dualogic_paper.everyday.training import batches, name_columns, train_answers
 
 DEPARTMENTS = {
     "electronics": ("phone", "laptop", "tablet", "camera", "headset"),
@@ -26,6 +26,7 @@ DEPARTMENTS = {
 LABELS = [label for department, kinds in DEPARTMENTS.items() for label in (department, *kinds)]
 NEVER_TOGETHER = (("food", "media"), ("food", "electronics"))
 FEATURES = 40
+bind = partial(name_columns, LABELS)
 
 
 def make_rules() -> dict[str, dl.Formula]:
@@ -74,23 +75,11 @@ def make_products(count: int, seed: int) -> tuple[Tensor, Tensor]:
     return features, labels
 
 
-def bind(logits: Tensor) -> dict[str, Tensor]:
-    """The logit of each label by its name, from ``(n, 36)``."""
-    return dict(zip(LABELS, logits.unbind(1)))
-
-
 def run(make_loss: LossFactory, seed: int, labelled: int = 150, pool: int = 1500, test: int = 1500, epochs: int = 30) -> Metrics:
     """Train a network with one output for each label."""
-    known, known_labels = make_products(labelled, 50 + seed)
-    others, _ = make_products(pool, 1060 + seed)
+    known, (others, _) = make_products(labelled, 50 + seed), make_products(pool, 1060 + seed)
     network = nn.Sequential(nn.Linear(FEATURES, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, len(LABELS)))
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-    logic = make_loss(RULES, pool)
-    for index in batches(pool, 100, epochs, seed):
-        loss = len(LABELS) * binary_cross_entropy_with_logits(network(known), known_labels)
-        if logic is not None:
-            loss = loss + logic(index, **bind(network(others[index])))
-        take_step(optimizer, loss)
+    train_answers(network, make_loss(RULES, pool), bind, known, others, batches(pool, 100, epochs, seed), decay=0.0)
     network.eval()
     return measure(network, *make_products(test, 2070 + seed))
 
@@ -113,8 +102,6 @@ def measure(network: nn.Module, features: Tensor, labels: Tensor) -> Metrics:
 PROBLEM = Problem(
     name="shop",
     about="36 labels of products; a hierarchy, exclusions and cardinalities in 45 rules",
-    primary="f1",
-    title="F1",
     run=run,
     small={"pool": 200, "test": 100, "epochs": 2},
     tuned=True,

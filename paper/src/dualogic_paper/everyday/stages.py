@@ -5,14 +5,13 @@ right about half of the time, and nearly every night has a change that cannot be
 network says the same stage from end to end: a rule that is taught too hard ends there.
 """
 
-from __future__ import annotations
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 FOLLOWERS = {
     "wake": ["wake", "light"],
@@ -48,14 +47,13 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 8, pool: int = 200, t
     generator = torch.Generator().manual_seed(1000 + seed)
     centres = torch.randn(len(STAGES), CHANNELS, generator=generator)
     (known, stages), (others, _), (tests, truth) = (make_nights(n, generator, centres) for n in (labelled, pool, test))
-    network = nn.Sequential(nn.Linear(CHANNELS, 48), nn.ReLU(), nn.Linear(48, len(STAGES)))
+    network, steps = perceptron(CHANNELS, 48, len(STAGES)), batches(pool, 50, epochs, seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-    logic = make_loss(RULES, pool)
-    for index in batches(pool, 50, epochs, seed):
-        loss = cross_entropy(network(known).flatten(0, 1), stages.flatten())
-        if logic is not None:
-            loss = loss + logic(index, stage=network(others[index]))
-        take_step(optimizer, loss)
+
+    def task_loss() -> Tensor:
+        return cross_entropy(network(known).flatten(0, 1), stages.flatten())
+
+    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: {"stage": network(others[index])})
     with torch.no_grad():
         logits = network(tests)
     said = logits.argmax(-1)

@@ -1,7 +1,5 @@
 """Runs on disk: one JSON file for each problem, with one line for each run."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dualogic.errors import DataError
+from dualogic.files import write_whole
 
 try:
     import fcntl
@@ -23,33 +22,19 @@ Key = tuple[str, str, float, int]
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run that has ended.
+    """A run that has ended."""
 
-    Attributes:
-        problem: its name.
-        method: its name, with the options that were asked for.
-        weight: of the loss of the rules.
-        seed: of the run.
-        metrics: what was measured; empty if the run failed.
-        options: the method with all its options.
-        failure: why there are no figures: the method refuses the rules, or training broke down.
-        seconds: of one core.
-        commit: of the code.
-        date: on which it ended.
-        versions: of Python, torch and numpy.
-    """
-
-    problem: str
-    method: str
-    weight: float
-    seed: int
-    metrics: dict[str, float]
-    options: str = ""
-    failure: str | None = None
-    seconds: float = 0.0
-    commit: str = ""
-    date: str = ""
-    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    problem: str  # its name
+    method: str  # its name, with the options that were asked for
+    weight: float  # of the loss of the rules
+    seed: int  # of the run
+    metrics: dict[str, float]  # what was measured; empty if the run failed
+    options: str = ""  # the method with all its options
+    failure: str | None = None  # why there are no figures: the method refuses the rules, or training broke down
+    seconds: float = 0.0  # of one core
+    commit: str = ""  # of the code
+    date: str = ""  # on which it ended
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)  # of Python, torch and numpy
 
     @property
     def key(self) -> Key:
@@ -58,18 +43,7 @@ class Run:
 
 
 class Store:
-    """A folder of runs. Several commands may write to it at once.
-
-    Args:
-        folder: made when the first run is added.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Store(folder).add([Run("loans", "dual", 1.0, seed=0, metrics={"rmse": 1.5})])
-        ...     Store(folder).read()[0].metrics
-        {'rmse': 1.5}
-    """
+    """A folder of runs, made when the first is added. Several commands may write to it at once."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -99,12 +73,8 @@ class Store:
 
     def _write(self, problem: str, runs: Iterable[Run]) -> None:
         lines = ",\n ".join(json.dumps(_to_json(run)) for run in runs)
-        part = self.folder / f".{problem}.{os.getpid()}.part"
-        try:
-            part.write_text(f'{{"runs": [\n {lines}\n]}}\n', encoding="utf-8")
-            part.replace(self._file(problem))
-        finally:
-            part.unlink(missing_ok=True)
+        with write_whole(self._file(problem)) as file:
+            file.write(f'{{"runs": [\n {lines}\n]}}\n'.encode())
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -1,39 +1,32 @@
 """Runs as tables in Markdown: one for each problem with a row for each method, and a short one with a row for each problem."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from dualogic.errors import DataError
 from dualogic_paper.comparison import Difference, compare
 from dualogic_paper.everyday.problem import HELD, Problem
 from dualogic_paper.everyday.problems import PROBLEMS
 from dualogic_paper.everyday.setting import METHODS, Setting
 from dualogic_paper.everyday.store import Run
+from dualogic_paper.pages import pipe_table, replace_block
 
 NO_RULE, DUAL = Setting("none"), Setting("dual")
 NO_RUNS = "No runs yet."
+REFUSALS = ("OptionError", "FormulaTypeError", "SizeError")
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """All seeds of one method on one problem.
+    """All seeds of one method on one problem."""
 
-    Attributes:
-        setting: the method.
-        figures: the primary figure by seed.
-        held: how often the rules hold, by seed.
-        failed: how many seeds have no figure.
-        failure: why, for one of them.
-    """
-
-    setting: Setting
-    figures: Mapping[int, float]
-    held: Mapping[int, float]
-    failed: int
-    failure: str | None
+    setting: Setting  # the method
+    figures: Mapping[int, float]  # the primary figure by seed
+    held: Mapping[int, float]  # how often the rules hold, by seed
+    failed: int  # how many seeds have no figure
+    failure: str | None  # why, for one of them
 
     @property
     def mean(self) -> float:
@@ -81,27 +74,26 @@ def best_other(problem: Problem, rows: Mapping[Setting, Row]) -> Row | None:
 
 def make_problem_table(problem: Problem, runs: Sequence[Run]) -> str:
     """A row for each method: its figure, how often the rules hold, and how much better it is than no rule and than ``dual``."""
-    rows = collect(problem, runs)
-    lines = [
-        _pipes("method", problem.title, "rules held, %", "better than no rule by", "better than `dual` by", "seeds"),
-        "|---" * 6 + "|",
-    ]
+    rows, cells = collect(problem, runs), []
     for setting, row in rows.items():
         name = setting.label if setting == NO_RULE else f"`{setting.label}`"
         if not row.figures:
-            lines.append(_pipes(name, _describe_failure(row), "", "", "", "0"))
+            kind = (row.failure or "").partition(":")[0]
+            cells.append((name, "refuses such rules" if kind in REFUSALS else kind, "", "", "", "0"))
             continue
         to_no_rule, to_dual = (
             "" if setting == reference else _show_difference(problem, gain(problem, row, rows.get(reference)))
             for reference in (NO_RULE, DUAL)
         )
-        lines.append(_pipes(name, _show_mean(problem, row), _show_held(row), to_no_rule, to_dual, _show_seeds(row)))
-    return "\n".join(lines)
+        seeds = f"{len(row.figures)} of {len(row.figures) + row.failed}" if row.failed else str(len(row.figures))
+        cells.append((name, _show_mean(problem, row), _show_held(row), to_no_rule, to_dual, seeds))
+    heads = ("method", problem.title, "rules held, %", "better than no rule by", "better than `dual` by", "seeds")
+    return pipe_table(heads, cells)
 
 
 def make_short_table(runs: Sequence[Run]) -> str:
     """A row for each problem: no rule, ``dual``, and the best other method, with the share of rules held in parentheses."""
-    lines = [_pipes("problem", "figure", "no rule", "`dual`", "best other", "`dual` better than no rule by"), "|---" * 6 + "|"]
+    lines = []
     for problem in PROBLEMS.values():
         rows = collect(problem, runs)
         if not rows:
@@ -115,8 +107,9 @@ def make_short_table(runs: Sequence[Run]) -> str:
             cells[2] = f"`{other.setting.label}` {cells[2]}"
         difference = "" if dual is None else _show_difference(problem, gain(problem, dual, plain))
         arrow = "lower is better" if problem.lower_is_better else "%"
-        lines.append(_pipes(f"`{problem.name}`", f"{problem.title}, {arrow}", *cells, difference))
-    return "\n".join(lines) if len(lines) > 2 else NO_RUNS
+        lines.append((f"`{problem.name}`", f"{problem.title}, {arrow}", *cells, difference))
+    heads = ("problem", "figure", "no rule", "`dual`", "best other", "`dual` better than no rule by")
+    return pipe_table(heads, lines) if lines else NO_RUNS
 
 
 def make_problem_tables(runs: Sequence[Run]) -> str:
@@ -133,17 +126,6 @@ def make_problem_tables(runs: Sequence[Run]) -> str:
 def make_tables(runs: Sequence[Run]) -> str:
     """The short table, then those of the problems."""
     return f"{make_short_table(runs)}\n\n{make_problem_tables(runs)}" if runs else NO_RUNS
-
-
-def _describe_failure(row: Row) -> str:
-    reason = row.failure or ""
-    return (
-        "refuses such rules" if reason.startswith(("OptionError", "FormulaTypeError", "SizeError")) else reason.partition(":")[0]
-    )
-
-
-def _show_seeds(row: Row) -> str:
-    return f"{len(row.figures)} of {len(row.figures) + row.failed}" if row.failed else str(len(row.figures))
 
 
 def _show_mean(problem: Problem, row: Row) -> str:
@@ -165,5 +147,32 @@ def _show_difference(problem: Problem, difference: Difference | None) -> str:
     return f"**{text}**" if difference.is_sure else text
 
 
-def _pipes(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+def list_problems(runs: Sequence[Run]) -> str:
+    """One line for each problem; those by which defaults were chosen first."""
+    groups = {
+        "The defaults of `dual` were chosen on these, with seeds from 20 on:": True,
+        "These were only looked at meanwhile, with the same seeds from 20 on:": False,
+    }
+    parts = []
+    for heading, tuned in groups.items():
+        rows = [(f"`{problem.name}`", problem.about, problem.title) for problem in PROBLEMS.values() if problem.tuned == tuned]
+        parts += [heading, pipe_table(("problem", "what is learned, by which rules", "figure"), rows)]
+    return "\n\n".join(parts)
+
+
+BLOCKS: dict[str, Callable[[Sequence[Run]], str]] = {
+    "everyday": make_short_table,
+    "everyday problems": list_problems,
+    "everyday tables": make_problem_tables,
+}
+"""What stands between ``<!-- NAME -->`` and ``<!-- /NAME -->`` of pages, by name."""
+
+
+def update_page(page: str, runs: Sequence[Run]) -> str:
+    """A page with its blocks made from runs; refuses one without a block, or with a block that has no end."""
+    names = [name for name in BLOCKS if f"<!-- {name} -->" in page]
+    if not names:
+        raise DataError(f"the page has no marker to put a table at; add <!-- {' -->, <!-- '.join(BLOCKS)} --> and its end")
+    for name in names:
+        page = replace_block(page, name, BLOCKS[name](runs))
+    return page

@@ -6,8 +6,6 @@ outside of names, so the neighbours decide. There are 60 tagged sentences and 80
 rules: that shortcut shows in the number of names found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -16,7 +14,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
+from dualogic_paper.everyday.training import batches, take_step
 
 KINDS = ("PER", "ORG", "LOC")
 TAGS = ["O", *(f"{part}-{kind}" for kind in KINDS for part in "BI")]

@@ -7,19 +7,18 @@ dented means malignant, small means not malignant, and nothing is both large and
 equally well, so that neither should simply be believed.
 """
 
-from __future__ import annotations
-
-import dataclasses
+from functools import partial
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch import Tensor
 
 import dualogic as dl
 from dualogic_paper.everyday.data import load
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, f1, holds, percent, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 ANSWERS = ("malignant", "large", "small", "dented")
+bind = partial(name_columns, ANSWERS)
 LARGE, SMALL, DENTED = 128.0, 85.0, 0.176
 """Bounds on the largest perimeter, from above and from below, and on the share of concave points."""
 SEEN = 20
@@ -34,16 +33,8 @@ RULES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Tumours:
-    """The table in a random order: features ``(569, 20)`` of mean 0 and deviation 1, answers ``(569, 4)``."""
-
-    features: Tensor
-    answers: Tensor
-
-
-def load_tumours(seed: int) -> Tumours:
-    """Read the table and put it in the order of a seed."""
+def load_tumours(seed: int) -> tuple[Tensor, Tensor]:
+    """The table in the order of a seed: features ``(569, 20)`` of mean 0 and deviation 1, answers ``(569, 4)``."""
     arrays = load("tumours")
     values = torch.tensor(arrays["values"])
     column = {name: values[:, place] for place, name in enumerate(arrays["columns"].tolist())}
@@ -52,29 +43,17 @@ def load_tumours(seed: int) -> Tumours:
     features = values[:, :SEEN]
     features = (features - features.mean(0)) / features.std(0)
     order = torch.randperm(len(values), generator=torch.Generator().manual_seed(seed))
-    return Tumours(features[order], answers[order])
-
-
-def bind(logits: Tensor) -> dict[str, Tensor]:
-    """The logit of each answer by its name, from ``(n, 4)``."""
-    return dict(zip(ANSWERS, logits.unbind(1)))
+    return features[order], answers[order]
 
 
 def run(make_loss: LossFactory, seed: int, labelled: int = 30, pool: int = 300, epochs: int = 100) -> Metrics:
     """Train a network with four outputs on the first rows; the pool has them too; the rows after the pool are for the test."""
-    table = load_tumours(seed)
-    network = nn.Sequential(nn.Linear(SEEN, 32), nn.ReLU(), nn.Linear(32, len(ANSWERS)))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
-    logic = make_loss(RULES, pool)
-    known, answers = table.features[:labelled], table.answers[:labelled].float()
-    for index in batches(pool, 60, epochs, seed):
-        loss = len(ANSWERS) * binary_cross_entropy_with_logits(network(known), answers)
-        if logic is not None:
-            loss = loss + logic(index, **bind(network(table.features[index])))
-        take_step(optimizer, loss)
+    features, answers = load_tumours(seed)
+    network, known = perceptron(SEEN, 32, len(ANSWERS)), (features[:labelled], answers[:labelled].float())
+    train_answers(network, make_loss(RULES, pool), bind, known, features, batches(pool, 60, epochs, seed))
     with torch.no_grad():
-        logits = network(table.features[pool:])
-    said, true = logits > 0, table.answers[pool:]
+        logits = network(features[pool:])
+    said, true = logits > 0, answers[pool:]
     return {
         "f1": sum(f1(said[:, answer], true[:, answer]) for answer in range(len(ANSWERS))) / len(ANSWERS),
         "f1_malignant": f1(said[:, 0], true[:, 0]),
@@ -87,8 +66,6 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 30, pool: int = 300, 
 PROBLEM = Problem(
     name="tumours",
     about="four answers about tumours from a real table, thirty labels; implications between answers that all have labels",
-    primary="f1",
-    title="F1",
     run=run,
     small={"pool": 120, "epochs": 2},
 )

@@ -6,8 +6,6 @@ without a log. In ``wear_all_pairs`` a batch gives all its pairs, with the order
 weights for all of them. In ``wear_chosen_pairs`` two thousand pairs are chosen beforehand, in their order, with a row for each.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 
@@ -16,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 import dualogic as dl
-from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, batches, percent, rmse, take_step
+from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent, rmse
+from dualogic_paper.everyday.training import batches, perceptron, take_step
 
 SENSORS = 12
 
@@ -28,17 +27,11 @@ CHOSEN_PAIRS = wear_of_one <= wear_of_other
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """Tools, one row each.
+    """Tools, one row each."""
 
-    Attributes:
-        readings: of the sensors, ``(n, 12)``.
-        hours: in use, in thousands, ``(n,)``.
-        wear: how worn they are, ``(n,)``; grows with the hours.
-    """
-
-    readings: Tensor
-    hours: Tensor
-    wear: Tensor
+    readings: Tensor  # of the sensors, ``(n, 12)``
+    hours: Tensor  # in use, in thousands, ``(n,)``
+    wear: Tensor  # how worn they are, ``(n,)``; grows with the hours
 
 
 def make_tools(count: int, seed: int) -> Tools:
@@ -72,12 +65,11 @@ def run(
     """Train a network on the tools that were measured and on the order of the others."""
     known, others = make_tools(labelled, 100 + seed), make_tools(pool, 1000 + seed)
     noted = known.wear + 0.2 * torch.randn(labelled, generator=torch.Generator().manual_seed(seed))
-    network = nn.Sequential(nn.Linear(SENSORS, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1), nn.Flatten(0))
+    network = nn.Sequential(*perceptron(SENSORS, 64, 64, 1), nn.Flatten(0))
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3, weight_decay=1e-4)
     logic = make_loss(CHOSEN_PAIRS, pairs) if chosen else make_loss(ALL_PAIRS)
     listed = choose_pairs(others.hours, pairs, seed)
-    steps = batches(pairs, 5 * 32, epochs, seed) if chosen else batches(pool, 32, epochs, seed)
-    for index in steps:
+    for index in batches(pairs, 5 * 32, epochs, seed) if chosen else batches(pool, 32, epochs, seed):
         loss = mse_loss(network(known.readings), noted)
         if logic is not None and chosen:
             wear = network(others.readings[listed[index]].flatten(0, 1)).view(-1, 2)
@@ -91,12 +83,7 @@ def run(
 def bind_all_pairs(hours: Tensor, wear: Tensor) -> dict[str, Tensor]:
     """Every pair of a batch once, in no order of the hours."""
     one, other = torch.combinations(torch.arange(len(hours))).T
-    return {
-        "hours_of_one": hours[one],
-        "hours_of_other": hours[other],
-        "wear_of_one": wear[one],
-        "wear_of_other": wear[other],
-    }
+    return {"hours_of_one": hours[one], "hours_of_other": hours[other], "wear_of_one": wear[one], "wear_of_other": wear[other]}
 
 
 @torch.no_grad()
@@ -115,22 +102,18 @@ def measure(network: nn.Module, tools: Tools) -> Metrics:
     }
 
 
-_SMALL = {"pool": 64, "pairs": 320, "test": 100, "epochs": 2}
 PROBLEM_ALL_PAIRS = Problem(
     name="wear_all_pairs",
     about="the wear of tools from noisy sensors; more hours, no less wear, on all pairs of a batch with one row of weights",
     primary="rmse",
     title="RMSE of the wear",
     run=run,
-    small=_SMALL,
+    small={"pool": 64, "pairs": 320, "test": 100, "epochs": 2},
     lower_is_better=True,
 )
-PROBLEM_CHOSEN_PAIRS = Problem(
+PROBLEM_CHOSEN_PAIRS = dataclasses.replace(
+    PROBLEM_ALL_PAIRS,
     name="wear_chosen_pairs",
     about="the same on two thousand pairs that are chosen beforehand",
-    primary="rmse",
-    title="RMSE of the wear",
     run=functools.partial(run, chosen=True),
-    small=_SMALL,
-    lower_is_better=True,
 )

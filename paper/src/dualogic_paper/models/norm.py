@@ -33,14 +33,7 @@ MOST_PARTS = 528
 
 
 class BatchNormReLU(nn.BatchNorm2d):
-    """``relu(batch_norm(images) + residual)``.
-
-    Example:
-        >>> import torch
-        >>> norm = BatchNormReLU(3)
-        >>> norm(torch.randn(2, 3, 4, 4)).min() >= 0
-        tensor(True)
-    """
+    """``relu(batch_norm(images) + residual)``."""
 
     def forward(self, images: Tensor, residual: Tensor | None = None) -> Tensor:
         """Images and residual ``(batch, channels, height, width)``."""
@@ -58,16 +51,7 @@ class BatchNormReLU(nn.BatchNorm2d):
 
 @contextlib.contextmanager
 def resting_norms(network: nn.Module) -> Iterator[None]:
-    """Leave the running statistics of a network's batch norms as they are; each batch is still normalised by its own.
-
-    Example:
-        >>> import torch
-        >>> norm = nn.BatchNorm2d(1)
-        >>> with resting_norms(norm):
-        ...     _ = norm(torch.randn(2, 1, 4, 4))
-        >>> norm.running_mean
-        tensor([0.])
-    """
+    """Leave the running statistics of a network's batch norms as they are; each batch is still normalised by its own."""
     norms = [module for module in network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     momenta = [norm.momentum for norm in norms]
     try:

@@ -1,7 +1,5 @@
 """Which samples each step sees."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -42,22 +40,12 @@ class Batches:
 
 
 def count_steps(labelled: int, pool: int, batch: int) -> int:
-    """The steps of an epoch, which ends with the shorter list.
-
-    Example:
-        >>> count_steps(labelled=1000, pool=130, batch=128)
-        2
-    """
+    """The steps of an epoch, which ends with the shorter list."""
     return math.ceil(min(labelled, pool) / batch)
 
 
 def mix_seed(*numbers: int) -> int:
-    """One seed from several numbers, such that neighbours have nothing in common.
-
-    Example:
-        >>> mix_seed(0, 1) != mix_seed(1, 0)
-        True
-    """
+    """One seed from several numbers, such that neighbours have nothing in common."""
     state = 0x9E3779B97F4A7C15
     for number in numbers:
         state = ((state ^ (number + 0x9E3779B97F4A7C15)) * 0xBF58476D1CE4E5B9) & (2**64 - 1)

@@ -1,7 +1,5 @@
 """Everything that decides what a run computes (:class:`Config`), and where it is computed (:class:`Machine`)."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,8 +22,6 @@ class Config:
         >>> config = Config(Digits(epochs=1), method="semantic")
         >>> config.arm.name, config.rule_weight, config.learning_rate
         ('semantic', 0.5, 0.0005)
-        >>> Config.from_dict(config.as_dict()) == config
-        True
     """
 
     task: Task  # the experiment with its hyper-parameters
@@ -71,24 +67,12 @@ class Config:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is in force where a task knows better for this method: the rule's weight, the learning rate, options.
-
-        Example:
-            >>> from dualogic_paper.tasks import Paths
-            >>> Config(Paths(), "dl2").settings
-            {'weight': 0.1, 'learning_rate': 0.0001, 'options': {}}
-        """
+        """What is in force where a task knows better for this method: the rule's weight, the learning rate, options."""
         return {"weight": self.rule_weight, "learning_rate": self.learning_rate, "options": self._all_options}
 
     @property
     def about(self) -> dict[str, Any]:
-        """What ``config.json`` says to ``dualogic report``, which knows no task.
-
-        Example:
-            >>> from dualogic_paper.tasks import Digits
-            >>> Config(Digits(epochs=5), "none").about["label"]
-            'none[epochs=5]'
-        """
+        """What ``config.json`` says to ``dualogic report``, which knows no task."""
         from dualogic_paper.tables.runs import make_label  # which knows configurations
 
         taught = self.method not in (NO_RULE, SUPERVISED, *CONTROLS)
@@ -104,13 +88,6 @@ class Config:
             "seed": self.seed,
             "precision": self.precision,
         }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Config:
-        """The inverse of :meth:`as_dict`."""
-        hyper = dict(values["task"])
-        task = TASKS[hyper.pop("name")](**hyper)
-        return cls(**{**values, "task": task})
 
     def differences(self, other: Mapping[str, Any]) -> list[str]:
         """Where another configuration, as a dictionary, differs; one line each."""
@@ -140,33 +117,18 @@ class Machine:
 
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration that was written before some of its task's hyper-parameters were there: these have their defaults.
-
-    Example:
-        >>> complete({"task": {"name": "cifar100", "epochs": 3}})["task"]["augment"]
-        'crop'
-    """
+    """A configuration that was written before some of its task's hyper-parameters were there: these have their defaults."""
     return {**config, "task": {**usual_values(TASKS[config["task"]["name"]]), **config["task"]}}
 
 
 def usual_values(kind: type) -> dict[str, Any]:
-    """The defaults of a dataclass, by name; fields without one are left out.
-
-    Example:
-        >>> usual_values(Machine)["devices"]
-        1
-    """
+    """The defaults of a dataclass, by name; fields without one are left out."""
     fields = dataclasses.fields(kind)
     return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values by their names joined by dots.
-
-    Example:
-        >>> flatten({"task": {"name": "digits"}, "seed": 0})
-        {'task.name': 'digits', 'seed': 0}
-    """
+    """Nested values by their names joined by dots."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):

@@ -1,7 +1,5 @@
 """How a run satisfies its rules, kept in its folder for ``dualogic report``."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 
@@ -11,7 +9,8 @@ from torch import Tensor, nn
 from dualogic import LogicLoss
 from dualogic.diagnosis import Diagnosis, ShortcutReport
 from dualogic.report import POOL, VALIDATION, WORST, keep_part, summarize
-from dualogic_paper.tasks.task import Problem, Samples, spread
+from dualogic_paper.tasks.measures import spread
+from dualogic_paper.tasks.task import Problem, Samples
 
 
 @torch.no_grad()

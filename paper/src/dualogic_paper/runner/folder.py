@@ -1,7 +1,5 @@
 """A run's folder: nothing in it is ever half-written."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import io
@@ -14,9 +12,9 @@ import torch
 
 from dualogic.errors import DataError, StateError
 from dualogic.files import remove_leftovers, write_whole
-from dualogic.report import CONFIG, DIAGNOSIS, METRICS, RESULT
+from dualogic.report import CONFIG, DIAGNOSIS, METRICS, RESULT, read_object
 from dualogic_paper.runner.config import Config
-from dualogic_paper.runner.stored import ABOUT, load_sealed, read_config, read_result, seal
+from dualogic_paper.runner.stored import ABOUT, check_result, load_sealed, read_config, seal
 from dualogic_paper.tasks import TASKS
 
 __all__ = ["CHECKPOINT", "CONFIG", "DIAGNOSIS", "DUALS", "METRICS", "MODEL", "RESULT", "RunFolder"]
@@ -31,20 +29,12 @@ class RunFolder:
     ``config.json``, ``metrics.jsonl`` (a line for each measured epoch), ``checkpoint.pt`` (all that is needed to go on), and
     when the run has ended ``model.pt`` (the chosen weights), ``duals.pt`` (the state of the ``LogicLoss``), ``diagnosis.json``
     (how its rules are satisfied, for ``dualogic report``) and ``result.json``.
-
-    Args:
-        path: of the folder; made when first written to.
     """
 
     path: Path
 
     def open(self, config: Config) -> None:
-        """Make the folder, or find the run of the same configuration in it; clears away what a killed run was writing.
-
-        Raises:
-            StateError: if it holds a run of another configuration.
-            DataError: if its configuration is damaged.
-        """
+        """Make the folder, or find the run of the same configuration in it; clears away what a killed run was writing."""
         remove_leftovers(self.path)
         file = self.path / CONFIG
         if file.exists():
@@ -75,13 +65,9 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """The result, if the run has ended.
-
-        Raises:
-            DataError: if it is damaged.
-        """
+        """The result, if the run has ended."""
         file = self.path / RESULT
-        return read_result(file) if file.exists() else None
+        return check_result(read_object(file), file) if file.exists() else None
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file whole or not at all."""
@@ -98,11 +84,7 @@ class RunFolder:
         self._write(name, seal(buffer.getvalue()))
 
     def load(self, name: str) -> Any:
-        """What was saved, on the CPU; ``None`` if nothing was.
-
-        Raises:
-            DataError: if it is damaged.
-        """
+        """What was saved, on the CPU; ``None`` if nothing was."""
         file = self.path / name
         return load_sealed(file) if file.exists() else None
 

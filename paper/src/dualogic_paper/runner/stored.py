@@ -1,6 +1,4 @@
-"""What the files of an experiment's run folder hold: read and checked; what is damaged is named in one line."""
-
-from __future__ import annotations
+"""What is kept of a run, read and checked; what is damaged is named in one line."""
 
 import dataclasses
 import hashlib
@@ -16,7 +14,8 @@ import torch
 from dualogic.errors import DataError
 from dualogic.files import check_regular
 from dualogic.report import brief, check_config, is_number, read_object, to_numbers, to_rows
-from dualogic_paper.runner.result import Result
+from dualogic_paper.origin import shorten
+from dualogic_paper.runner.config import Config
 
 SEAL = b"\ndualogic sha256 "
 """Stands between a saved file and its checksum; torch.load does not look behind the end of what it reads."""
@@ -25,6 +24,33 @@ PARTS = ("validation", "test", "last", "pool")
 """Fields of a result that hold numbers by name."""
 ABOUT, FACTS = "about", "facts"
 """What a configuration and a result say to ``dualogic report`` besides."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A run in numbers."""
+
+    config: dict[str, Any]  # see :class:`~dualogic_paper.runner.config.Config`
+    method: str  # with all its options, as text
+    chosen_epoch: int  # whose weights had the best validation figure
+    validation: dict[str, float]  # measures of the chosen weights
+    test: dict[str, float]  # measures of the chosen weights; nothing was chosen by them
+    last: dict[str, float]  # test measures of the last weights
+    pool: dict[str, float]  # what the duals say about the training samples that the rule saw, at the end
+    history: list[dict[str, float]]  # a thinned learning curve
+    steps: int  # of training
+    seconds: float  # of training, without measuring
+    machine: dict[str, str]  # where it ran
+    commit: str  # of dualogic
+    failure: str | None = None  # why training stopped early; ``None`` if it did not
+    # see :attr:`~dualogic_paper.runner.config.Config.settings`; ``None`` in results of earlier versions
+    settings: dict[str, Any] | None = None
+    date: str = ""  # of the end of the run, in UTC; empty in results of earlier versions
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON, with numbers to six digits."""
+        return shorten(dataclasses.asdict(self))
+
 
 _NEEDED = tuple(field.name for field in dataclasses.fields(Result) if field.default is dataclasses.MISSING)
 _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
@@ -40,15 +66,25 @@ _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
 )
 
 
+def list_facts(config: Config, result: Result) -> list[list[str]]:
+    """Label and value of the settings and measures of a run that has ended, as ``dualogic report`` shows them."""
+    from dualogic_paper.tables.naming import describe_column
+
+    facts = [["method", result.method or config.method]]
+    if config.options:
+        facts.append(["options", ", ".join(f"{key}={value}" for key, value in config.options.items())])
+    facts += [["epochs", str(config.task.epochs)], ["chosen epoch", str(result.chosen_epoch)]]
+    facts.append(["training", f"{result.seconds:.0f} s"])
+    columns = config.task.columns
+    measured = [(column, result.test[column.key]) for column in columns if result.test.get(column.key) is not None]
+    facts += [[f"test {describe_column(column, columns)}", f"{value:.{column.decimals}f}"] for column, value in measured]
+    return [*facts, ["commit", result.commit]]
+
+
 def read_config(file: Path) -> dict[str, Any]:
     """A configuration, as :meth:`~dualogic_paper.runner.config.Config.as_dict` gives it."""
     config = check_config(read_object(file), file)
     return {name: value for name, value in config.items() if name != ABOUT}
-
-
-def read_result(file: Path) -> dict[str, Any]:
-    """A result, see :class:`~dualogic_paper.runner.result.Result`."""
-    return check_result(read_object(file), file)
 
 
 def check_result(values: Any, file: Path) -> dict[str, Any]:
@@ -66,21 +102,12 @@ def check_result(values: Any, file: Path) -> dict[str, Any]:
 
 
 def seal(content: bytes) -> bytes:
-    """What is written for a saved file: itself, then its checksum.
-
-    Example:
-        >>> len(seal(b"content")) - len(b"content")
-        82
-    """
+    """What is written for a saved file: itself, then its checksum."""
     return content + SEAL + hashlib.sha256(content).hexdigest().encode() + b"\n"
 
 
 def load_sealed(file: Path) -> Any:
-    """What :func:`torch.save` wrote before :func:`seal`, on the CPU.
-
-    Raises:
-        DataError: if a single bit of the file is not what was written.
-    """
+    """What :func:`torch.save` wrote before :func:`seal`, on the CPU; refused if a single bit is not what was written."""
     way_out = "delete it, and the run starts from its beginning"
     try:
         check_regular(file)

@@ -1,7 +1,5 @@
 """Several runs, one after the other or some at a time."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import multiprocessing
 from collections.abc import Callable, Sequence
@@ -17,13 +15,7 @@ from dualogic_paper.runner.train import OnEpoch, train
 
 
 def folder_of(runs: Path, config: Config) -> RunFolder:
-    """Where a run is kept: ``RUNS/TASK/METHOD/SEED``.
-
-    Example:
-        >>> from dualogic_paper.tasks import Digits
-        >>> folder_of(Path("runs"), Config(Digits(), "dual", seed=3)).path.as_posix()
-        'runs/digits/dual/3'
-    """
+    """Where a run is kept: ``RUNS/TASK/METHOD/SEED``."""
     return RunFolder(runs / config.task.name / config.method / str(config.seed))
 
 
@@ -37,23 +29,11 @@ def run_all(
     on_epoch: OnEpoch | None = None,
     on_end: Callable[[Config], None] = lambda config: None,
 ) -> list[Path]:
-    """Train each configuration that has no result yet; those that were stopped go on.
+    """Train each configuration that has no result yet, in the folder of all runs or one for each; those that were stopped go on.
 
-    Args:
-        configs: what to compute.
-        machine: where.
-        runs: the folder of all runs, or one for each.
-        jobs: how many at a time, each in a process of its own; they share the device.
-        on_start: called before each run; with several jobs, before any.
-        on_epoch: called after each epoch, with one job only.
-        on_end: called after each run.
-
-    Returns:
-        The folder of each run.
-
-    Raises:
-        StateError: at once, if a folder holds a run of another configuration; after all runs, if some stopped with an error or
-            have damaged files. Those that diverged have a result that says so; one that computed nothing leaves no folder.
+    Refuses at once if a folder holds a run of another configuration; after all runs, if some stopped with an error or have
+    damaged files. Those that diverged have a result that says so; one that computed nothing leaves no folder. Returns the
+    folders; ``on_epoch`` is called only with one job at a time.
     """
     if jobs < 1:
         raise OptionError(f"--jobs must be at least 1; got {jobs}")

@@ -1,7 +1,5 @@
 """The training loop, on Lightning Fabric."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import functools
@@ -19,15 +17,14 @@ from dualogic.cli import require
 from dualogic.diagnosis import Events
 from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
 from dualogic.report import POOL, VALIDATION, thin
-from dualogic_paper.controls import make_control
+from dualogic_paper.arms import make_control
+from dualogic_paper.origin import describe_machine, find_commit, find_date
 from dualogic_paper.runner.batches import Batches, count_steps, mix_seed
 from dualogic_paper.runner.config import Config, Machine
 from dualogic_paper.runner.diagnosis import diagnose_end, diagnose_epoch
 from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
-from dualogic_paper.runner.result import Result, describe_machine, find_commit, find_date, list_facts
-from dualogic_paper.runner.step import CapturedStep, Step
-from dualogic_paper.runner.stored import FACTS, first_line
-from dualogic_paper.runner.teacher import Teacher
+from dualogic_paper.runner.step import CapturedStep, Step, Teacher
+from dualogic_paper.runner.stored import FACTS, Result, first_line, list_facts
 from dualogic_paper.tasks.task import Problem, Task
 
 INSPECTIONS = 20
@@ -42,12 +39,6 @@ def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_
 
     Each epoch is a pure function of the state at its start, the seed and its number. So a run that is killed at any moment and
     started again computes what it would have computed, bit for bit on a CPU.
-
-    Args:
-        config: what to compute.
-        machine: where.
-        folder: for checkpoints and results; nothing is written by default.
-        on_epoch: called after each epoch with its number and the latest measures; not with several processes.
     """
     require("paper", "lightning", "numpy")
     from lightning.fabric import Fabric
@@ -131,8 +122,6 @@ class Loop:
         rules, group = self.problem.rules_for(method), True if self.fabric.world_size > 1 else None
         logic = LogicLoss(rules, len(self.pool), method, weight=self.config.rule_weight, process_group=group)
         return logic.to(self.fabric.device)
-
-    # ------------------------------------------------------------------ training
 
     def run(self, on_epoch: OnEpoch | None) -> str | None:
         """Train to the end; returns why it stopped early, if it did."""
@@ -218,8 +207,6 @@ class Loop:
         self.network.eval()
         return self.problem.inspect(self.network, self.logic, self.step.pool)
 
-    # ------------------------------------------------------------------ keeping
-
     def save(self) -> None:
         """Write a checkpoint."""
         self._saved = time.monotonic()
@@ -237,11 +224,7 @@ class Loop:
         self.folder.write_lines(METRICS, self.progress.history)
 
     def resume(self) -> None:
-        """Go on from the latest checkpoint, if there is one.
-
-        Raises:
-            DataError: if it is damaged, or was written by another version.
-        """
+        """Go on from the latest checkpoint, if there is one; refuses a damaged one, or one of another version."""
         state = None if self.folder is None else self.folder.load(CHECKPOINT)
         if self.folder is None or state is None:
             return

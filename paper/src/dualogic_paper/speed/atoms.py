@@ -6,8 +6,6 @@ the inputs, ``(batch, clauses, 3)``, or with the long axis last, ``(batch, 3, cl
 Both are measured, and the faster of the two counts.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -11,8 +11,6 @@ median block counts. The profile is of an eager step with the rule ``dual`` and 
 ``results/benchmarks/cifar100.json``, where ``dualogic table cifar100`` finds them; a variant of another commit is replaced.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import dataclasses
@@ -31,8 +29,8 @@ from typing import Any
 import torch
 from lightning.fabric import Fabric
 
+from dualogic_paper.origin import find_commit, shorten
 from dualogic_paper.runner import Config, Machine
-from dualogic_paper.runner.result import find_commit
 from dualogic_paper.runner.step import WARM_UP, Step
 from dualogic_paper.runner.train import Loop
 from dualogic_paper.speed import kernels
@@ -156,9 +154,7 @@ def store(path: Path, variant: str, machine: dict[str, Any], steps: int, name: s
     ordered = {key: networks[key] for key in sorted(networks, key=list(CIFAR100.parts).index)}
     content["variants"][variant] = {"machine": machine, "steps_per_epoch": steps, "networks": ordered}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        json.dumps(json.loads(json.dumps(content), parse_float=lambda text: float(f"{float(text):.6g}")), indent=1) + "\n"
-    )
+    path.write_text(json.dumps(shorten(content), indent=1) + "\n")
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:

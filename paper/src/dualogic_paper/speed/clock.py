@@ -1,7 +1,5 @@
 """Times of functions that take turns in one process, so that a machine that slows down slows all of them."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import time

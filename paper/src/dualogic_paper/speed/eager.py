@@ -6,8 +6,6 @@ take turns in blocks of steps, the order turning round each time; the median blo
 ``LogicLoss``, ``plain`` one with ``capture=False``; in ``whole`` the entire step is a CUDA graph, with the rule and without.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 import dualogic as dl
-from dualogic_paper.models import NETWORKS
+from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.speed.clock import summarise, time_in_turn
 from dualogic_paper.speed.report import entry, show_number
 from dualogic_paper.speed.rule import capture

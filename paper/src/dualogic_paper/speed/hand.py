@@ -5,8 +5,6 @@ loss is taken with the moved ones, and ``delta`` follows the costs. Nothing is c
 need. Where there are several sensible layouts there are several classes; the fastest of them counts.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -4,8 +4,6 @@ A kernel is attributed to the operation that launched it, and through it to a ki
 forward operation of which it is the backward pass, ran within the range ``RULE``.
 """
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -83,13 +81,7 @@ def convolution_flops(run: Callable[[], object]) -> float:
 
 
 def summarise(raw: Mapping[str, Any], captured: float | None, busy: float | None) -> dict[str, Any]:
-    """What the file keeps of a profile.
-
-    Args:
-        raw: of an eager step, see :func:`~dualogic_paper.speed.cifar100.profile`; ``convolution_flops`` may be absent.
-        captured: milliseconds from step to step, replayed; ``None`` if nothing is captured.
-        busy: milliseconds of kernels in a replayed step.
-    """
+    """What is kept of a profile of an eager step, and of the milliseconds and busy milliseconds of a captured one."""
     ms = raw["ms"]
     total = sum(ms.values())
     found = {

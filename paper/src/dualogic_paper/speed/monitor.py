@@ -6,8 +6,6 @@ Two cases: the demo's network on the embedded digits (batch 70), and the loss al
 classes, batch 128. Prints the ratio of the median times of 100 steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

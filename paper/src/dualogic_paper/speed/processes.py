@@ -4,8 +4,6 @@ Half of the way, the two save a checkpoint, which three processes load (those wi
 way round) and train on. The processes are started with the words RANK SIZE FOLDER, and meet in a file.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

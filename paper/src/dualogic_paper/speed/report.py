@@ -1,12 +1,12 @@
 """The figures that are measured, their bounds, the files they are kept in, and the tables on pages."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from dualogic_paper.pages import pipe_table, replace_block
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "results" / "benchmarks"
@@ -108,11 +108,11 @@ def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
 
 def table(found: dict[str, dict[str, Any]], names: Iterable[str] = FIGURES) -> str:
     """Some figures of all machines, in Markdown."""
-    lines = [f"| what | bound | {' | '.join(MACHINES.values())} |", "|---" * (2 + len(MACHINES)) + "|"]
+    rows = []
     for name, figure in ((name, FIGURES[name]) for name in names):
         cells = [show_entry(figure, found.get(machine, {"figures": {}})["figures"].get(name)) for machine in MACHINES]
-        lines.append(f"| {figure.what} | {figure.bound:g}{figure.unit and ' '}{figure.unit} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([figure.what, f"{figure.bound:g}{figure.unit and ' '}{figure.unit}", *cells])
+    return pipe_table(["what", "bound", *MACHINES.values()], rows)
 
 
 def block(found: dict[str, dict[str, Any]]) -> str:
@@ -123,14 +123,6 @@ def block(found: dict[str, dict[str, Any]]) -> str:
 def short_block(found: dict[str, dict[str, Any]]) -> str:
     """Three figures for the README."""
     return table(found, SHORT)
-
-
-def replace_block(text: str, name: str, new: str) -> str:
-    """A document with what stands between ``<!-- name -->`` and ``<!-- /name -->`` replaced."""
-    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        raise ValueError(f"the document needs one {begin} and, after it, one {end}: the figures go between them")
-    return f"{text[: text.index(begin)]}{begin}\n\n{new}\n\n{text[text.index(end) :]}"
 
 
 PAGES = {ROOT / "docs" / "speed.md": ("benchmarks", block), ROOT.parent / "README.md": ("costs", short_block)}

@@ -4,8 +4,6 @@ A step is softmax, rule, backward pass, and the update of duals and delta. Each 
 step is timed from its call until the device is done, and the duals of both are compared at the end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator

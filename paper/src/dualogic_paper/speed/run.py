@@ -9,8 +9,6 @@ machine. Results are printed as they come and kept after each in ``results/bench
 leaves its error there. The exit status is 1 if a bound is missed or a figure fails.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import importlib
@@ -27,7 +25,7 @@ from typing import Any
 
 import torch
 
-from dualogic_paper.runner.result import find_commit, find_date
+from dualogic_paper.origin import find_commit, find_date
 from dualogic_paper.speed import report
 
 Measure = Callable[[str], dict[str, Any]]

@@ -8,8 +8,6 @@ klaycircuits evaluates a batch in one call when the weights are two-dimensional,
 over single samples with ``torch.vmap`` is shown beside it.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import time

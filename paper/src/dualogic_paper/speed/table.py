@@ -10,8 +10,6 @@ all memory is taken up. On an accelerator a table in host memory is also measure
     python -m dualogic_paper.speed.table mapped          # in a temporary file
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Callable

@@ -5,8 +5,6 @@ mathematics (``hand.py``), and the results are compared at the end. LTNtorch has
 pass. The fastest layout by hand, and the faster of two ways to write a rule in LTNtorch, count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The paper reads the duals as probabilities of how a rule is met; here they are set beside what was measured."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import math
@@ -25,12 +23,7 @@ class Branch:
     group: str = ""  # of samples; empty for all
 
     def key(self, kind: str) -> str:
-        """The key in ``Result.pool``.
-
-        Example:
-            >>> Branch("not_p", "sixes").key("holds")
-            'not_p_holds_sixes'
-        """
+        """The key in ``Result.pool``."""
         return "_".join(part for part in (self.name, kind, self.group) if part)
 
 

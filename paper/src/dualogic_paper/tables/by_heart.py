@@ -4,8 +4,6 @@ The runs of CIFAR-100 note for images of the pool, unchanged, how often a superc
 of the others. At most one can have it, so the rule holds on their sum.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from typing import Any

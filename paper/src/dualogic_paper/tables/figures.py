@@ -1,7 +1,5 @@
 """Figures of a task: measured beside published, learning curves, and how the rule came to be met (the paper's Figure 1)."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
@@ -14,12 +12,10 @@ from typing import Any
 from dualogic_paper.tables import style
 from dualogic_paper.tables.branches import Branch, find_branches
 from dualogic_paper.tables.by_heart import draw_heart
-from dualogic_paper.tables.certainty_figure import draw_certainty
-from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, group_runs, short_name, strip_label
-from dualogic_paper.tables.parts import divide
+from dualogic_paper.tables.matching import draw_certainty
+from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, divide, group_runs, short_name, strip_label
 from dualogic_paper.tables.parts_figure import draw_parts
-from dualogic_paper.tables.recorded import FORMER
-from dualogic_paper.tables.runs import Results, Run
+from dualogic_paper.tables.runs import FORMER, Results, Run
 from dualogic_paper.tables.summary import Table, make_table
 from dualogic_paper.tasks import TASKS
 
@@ -92,9 +88,6 @@ def save_figures(results: Results, path: Path) -> list[Path]:
     return written
 
 
-# ---------------------------------------------------------------------- measured beside published
-
-
 def draw_comparison(results: Results) -> Any:
     """Each column a panel, each method a line in it: dots with deviations are measured, diamonds are the paper's."""
     table = make_table(results)
@@ -131,9 +124,6 @@ def _draw_panel(axes: Any, table: Table, place: int) -> None:
     axes.set_yticks(range(len(table.rows)), [row.name for row in table.rows])
     axes.set_ylim(len(table.rows) - 0.5, -0.5)
     axes.margins(x=0.12)
-
-
-# ---------------------------------------------------------------------- learning curves
 
 
 def curve_keys(results: Results) -> list[str]:
@@ -209,9 +199,6 @@ def _name_lines(axes: Any, drawn: Sequence[tuple[str, str, float]]) -> None:
     for (name, colour, _), end, place in zip(drawn, ends, style.spread(ends, min(0.075, 1 / max(1, len(drawn) - 1)))):
         axes.plot([1.01, 1.05], [end, place], color=colour, linewidth=0.8, transform=axes.transAxes, clip_on=False)
         axes.text(1.06, place, name, color=colour, fontsize=8, va="center", transform=axes.transAxes)
-
-
-# ---------------------------------------------------------------------- how the rule is met
 
 
 def draw_rule(results: Results) -> Any:

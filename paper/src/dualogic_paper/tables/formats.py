@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dualogic_paper.pages import pipe_table
 from dualogic_paper.tables.marks import MARKS
 from dualogic_paper.tables.summary import Cell, Table
 
@@ -85,10 +86,8 @@ def to_text(table: Table) -> str:
 
 def to_markdown(table: Table) -> str:
     """A pipe table with its notes below; the best figures in bold."""
-    lines = [_pipes("method", *table.heads), "|---" * (len(table.heads) + 1) + "|"]
-    for row in table.rows:
-        lines.append(_pipes(row.name, *(_show_best(cell, "**{}**", str) for cell in row.cells), row.seeds))
-    return "\n".join([*lines, "", " ".join(table.notes)]) + "\n"
+    rows = [(row.name, *(_show_best(cell, "**{}**", str) for cell in row.cells), row.seeds) for row in table.rows]
+    return "\n".join([pipe_table(("method", *table.heads), rows), "", " ".join(table.notes)]) + "\n"
 
 
 def to_latex(table: Table) -> str:
@@ -111,12 +110,7 @@ def to_latex(table: Table) -> str:
 
 
 def escape_latex(text: str) -> str:
-    r"""Text that LaTeX prints as it is.
-
-    Example:
-        >>> escape_latex("5 % ± 1")
-        '5 \\% $\\pm$ 1'
-    """
+    r"""Text that LaTeX prints as it is."""
     return "".join(_LATEX.get(sign, sign) for sign in text)
 
 
@@ -125,10 +119,6 @@ def _show_best(cell: Cell, bold: str, escape: Callable[[str], str]) -> str:
     measured = show_measured(cell)
     rest = show_cell(cell)[len(measured) :]
     return (bold if cell.best else "{}").format(escape(measured)) + escape(rest)
-
-
-def _pipes(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
 def _number(value: float, decimals: int) -> str:

@@ -1,7 +1,5 @@
 """Whether a method can teach a task's rule anything: some losses are constant on it."""
 
-from __future__ import annotations
-
 import torch
 
 from dualogic import LogicLoss

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualogic_paper import arms
 from dualogic_paper.comparison import LEVEL, adjust, compare_rows
-from dualogic_paper.tables.recorded import FORMER, NOT_TOLD
+from dualogic_paper.tables.runs import FORMER, NOT_TOLD
 from dualogic_paper.tasks import Column
 
 if TYPE_CHECKING:

@@ -1,18 +1,21 @@
-"""How much of a rule's satisfaction comes from certainty alone: the network without the rule, made as certain.
+"""How much of a rule's satisfaction comes from certainty alone: the network without the rule, made as certain; and the figure.
 
 Dividing logits by a temperature changes no prediction, but both the mean entropy and the share of samples that satisfy a rule
 about certainty. So a satisfaction means something only beside that of the network without the rule at the same entropy.
 """
 
-from __future__ import annotations
-
 import itertools
+import math
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dualogic_paper import arms
 from dualogic_paper.arms import NO_RULE
-from dualogic_paper.tables.runs import Run
+from dualogic_paper.tables import style
+from dualogic_paper.tables.naming import group_runs, short_name
+from dualogic_paper.tables.runs import Results, Run
 from dualogic_paper.tasks import Column
 
 MATCHED = Column("matched", "sat. of no rule, as certain", "neither")
@@ -82,3 +85,51 @@ def _points(test: Mapping[str, float]) -> list[tuple[float, float]]:
 def _setting(run: Run) -> dict[str, Any]:
     hyper = {name: value for name, value in run.hyper.items() if name not in ABOUT_THE_RULE}
     return {**hyper, "precision": run.values["config"].get("precision")}
+
+
+LEAST, MOST, POINTS = 0.1, 2.0, 40
+"""Mean entropies that are drawn, in nats."""
+TICKS = (2.0, 1.0, 0.5, 0.2, 0.1)
+
+
+def draw_certainty(results: Results) -> Any:
+    """A line for each method, the mean over seeds of satisfaction at each mean entropy; a dot where the network itself is.
+
+    A method whose line is above another's teaches more than certainty; along a line, no prediction changes. ``None`` if
+    satisfaction was not measured at several temperatures.
+    """
+    if not can_match(results.runs):
+        return None
+    groups = [group for group in group_runs(results) if group[1][0].method != arms.SUPERVISED]
+    colours = style.choose_colours([(runs[0].method, label) for label, runs in groups])
+    title = f"{results.title}\nlines: logits scaled, no prediction changes; dots: the networks as they are"
+    figure = style.make_figure(8.6, 5.0, title)
+    axes = figure.subplots()
+    for label, runs in groups:
+        ended = [run for run in runs if not run.diverged and "entropy" in run.values["test"]]
+        line = trace(ended)
+        if not line:
+            continue
+        axes.plot(*zip(*line), color=colours[label], label=short_name(runs[0].method, label))
+        own = [statistics.fmean(run.values["test"][key] for run in ended) for key in ("entropy", "satisfied")]
+        axes.plot(*own, "o", color=colours[label], markersize=8, markeredgecolor="white", zorder=10)
+    axes.set_xscale("log")
+    axes.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    axes.minorticks_off()
+    axes.set_xlim(MOST, LEAST)
+    axes.set_xlabel("mean entropy (nats), more certain to the right")
+    axes.set_title("satisfied (% of test samples)")
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+def trace(runs: Sequence[Run]) -> list[tuple[float, float]]:
+    """Mean entropy and satisfaction, from :data:`LEAST` to :data:`MOST`, where every run was measured around that entropy."""
+    found = []
+    for step in range(POINTS):
+        entropy = LEAST * math.exp(math.log(MOST / LEAST) * step / (POINTS - 1))
+        values = [satisfaction_at(run.values["test"], entropy) for run in runs]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values):
+            found.append((entropy, statistics.fmean(known)))
+    return found

@@ -1,13 +1,12 @@
-"""What rows and columns are called, and in which order rows come."""
+"""What rows and columns are called, in which order rows come, and which of them have tables and figures of their own."""
 
-from __future__ import annotations
-
+import dataclasses
 from collections.abc import Sequence
 
 from dualogic_paper import arms
-from dualogic_paper.tables.recorded import FORMER, NOT_TOLD
-from dualogic_paper.tables.runs import Results, Run
-from dualogic_paper.tasks import Column
+from dualogic_paper.runner.config import usual_values
+from dualogic_paper.tables.runs import FORMER, NOT_TOLD, Results, Run
+from dualogic_paper.tasks import TASKS, Column
 
 PAPER_NAMES = {
     "none": "Baseline (none)",
@@ -77,12 +76,7 @@ def show_name(method: str, label: str) -> str:
 
 
 def short_name(method: str, label: str) -> str:
-    """The same for figures, where there is little room.
-
-    Example:
-        >>> short_name("semantic", "semantic"), short_name("dual", "dual[step=0.5]")
-        ('SL', 'dual[step=0.5]')
-    """
+    """The same for figures, where there is little room."""
     name = show_name(method, label)
     return name.partition(" (")[0] if label == method else name if name.startswith(method) else label
 
@@ -107,3 +101,26 @@ def list_changes(label: str) -> list[str]:
     """What a label says was set otherwise than by default, ``name=value`` each."""
     inside = label.partition("[")[2].removesuffix("]")
     return inside.split(", ") if inside else []
+
+
+def divide(results: Results) -> tuple[Results, ...]:
+    """The results of each part of a task, in the task's order, with labels that no longer name the part; all if it has none."""
+    task = TASKS[results.task]
+    key = task.parts_by
+    if not key:
+        return (results,)
+    usual = str(usual_values(task)[key])
+    present = [run.hyper[key] for run in results.runs]
+    found = []
+    for part in [part for part in (*task.parts, *sorted(set(present) - set(task.parts))) if part in present]:
+        mark = f"{key}={part}"
+        runs = [run for run, own in zip(results.runs, present) if own == part]
+        named = tuple(dataclasses.replace(run, label=strip_label(run.label, [mark])) for run in runs)
+        unfinished = [(label, seed) for label, seed in results.unfinished if _read(label, key, usual) == part]
+        waiting = tuple((strip_label(label, [mark]), seed) for label, seed in unfinished)
+        found.append(dataclasses.replace(results, runs=named, unfinished=waiting, part=part))
+    return tuple(found)
+
+
+def _read(label: str, key: str, usual: str) -> str:
+    return next((change.partition("=")[2] for change in list_changes(label) if change.startswith(f"{key}=")), usual)

@@ -1,22 +1,103 @@
-"""The page of all results: prose by hand; figures in it and blocks between markers are made from the committed files."""
+"""The page of all results: prose by hand; blocks between markers, and figures in sentences, are made from the committed files.
 
-from __future__ import annotations
+A figure stands between ``<!-- figure TABLE; ROW; COLUMN -->`` and ``<!-- /figure -->``, neither of which is shown. ``ROW`` is a
+label and ``COLUMN`` a key; a fourth part asks for something else than the mean:
+
+- ``published``: the paper's figure;
+- ``deviation``, ``lowest`` or ``highest``, over seeds;
+- ``percent``: by how much a ratio exceeds 1; ``published percent``: by how much the paper's figure exceeds that without a rule;
+- ``against ROW``: the difference from another row of the table, seed by seed, with half of its 95 % interval;
+- ``minus TABLE; ROW``: a difference of two means, with its sign; the table may be left out if it is the same.
+
+``<!-- figure TABLE; better; COLUMN -->`` (or ``level``, ``worse``) gives the rows that are so, compared with ``dual``.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from dualogic.errors import DataError, MissingDataError
+from dualogic_paper.arms import NO_RULE
+from dualogic_paper.comparison import compare_rows
 from dualogic_paper.tables.branches import make_branch_table
 from dualogic_paper.tables.by_heart import make_heart_table
 from dualogic_paper.tables.formats import to_markdown
-from dualogic_paper.tables.parts import divide
-from dualogic_paper.tables.prose import fill
+from dualogic_paper.tables.marks import MARKS
+from dualogic_paper.tables.naming import divide
 from dualogic_paper.tables.runs import Results
 from dualogic_paper.tables.store import find_tasks, read_results
-from dualogic_paper.tables.summary import Table, make_table
-from dualogic_paper.tables.time_table import make_time_table
+from dualogic_paper.tables.summary import Cell, Row, Table, make_table
+from dualogic_paper.tables.times import make_time_table
 from dualogic_paper.tasks import TASKS
+
+MINUS = "\N{MINUS SIGN}"
+Value = TypeVar("Value")
+_FIGURE = re.compile(r"(?P<start><!-- figure (?P<what>[^>]*?) -->).*?(?P<end><!-- /figure -->)", re.DOTALL)
+
+
+def fill(page: str, tables: Mapping[str, Table]) -> str:
+    """Bring the figures of a page up to date; refuses one that is of no table, row or column that there is."""
+    return _FIGURE.sub(lambda match: f"{match['start']}{_show(match['what'], tables)}{match['end']}", page)
+
+
+def strip_figures(page: str) -> str:
+    """A page without what is filled in."""
+    return _FIGURE.sub("", page)
+
+
+def _show(what: str, tables: Mapping[str, Table]) -> str:
+    table_name, label, key, *rest = (part.strip() for part in what.split(";"))
+    table = _find(what, "table", table_name, tables)
+    place = _find(what, "column", key, {column.key: number for number, column in enumerate(table.columns)})
+    rows = {row.label: row for row in table.rows}
+    if label in MARKS:
+        return _join([row for row in table.rows if row.cells[place].mark == label])
+    cell = _find(what, "row", label, rows).cells[place]
+    if not cell.values:
+        raise DataError(f"the figure {what!r} of the page was not measured; take the sentence out")
+    kind = rest[0] if rest else ""
+    if kind.startswith("minus"):
+        other = kind.removeprefix("minus").strip()
+        if len(rest) > 1:
+            rows = {row.label: row for row in _find(what, "table", other, tables).rows}
+            other = rest[1]
+        difference = cell.mean - _find(what, "row", other, rows).cells[place].mean
+        return f"{difference:+.{cell.decimals}f}".replace("-", MINUS)
+    if kind.startswith("against"):
+        other = kind.removeprefix("against").strip()
+        found = compare_rows(cell.by_seed, _find(what, "row", other, rows).cells[place].by_seed)
+        if found is None:
+            raise DataError(f"the figure {what!r} of the page compares rows of too few seeds; take the sentence out")
+        return f"{found.mean:+.{cell.decimals}f} ± {found.margin:.{cell.decimals}f}".replace("-", MINUS)
+    if kind == "published percent":
+        plain = _find(what, "row", NO_RULE, rows).cells[place]
+        return f"{100 * (float(_read(what, cell, 'published')) / float(_read(what, plain, 'published')) - 1):.1f} %"
+    return _read(what, cell, kind)
+
+
+def _read(what: str, cell: Cell, kind: str) -> str:
+    if kind == "published":
+        if cell.published is None:
+            raise DataError(f"the figure {what!r} of the page is not in the paper")
+        return cell.published.text
+    if kind == "percent":
+        return f"{100 * (cell.mean - 1):.1f} %"
+    kinds = {"": cell.mean, "deviation": cell.deviation, "lowest": min(cell.values), "highest": max(cell.values)}
+    value = _find(what, "kind", kind, kinds)
+    return f"{value or 0.0:.{cell.decimals}f}"
+
+
+def _find(what: str, kind: str, name: str, known: Mapping[str, Value]) -> Value:
+    if name not in known:
+        raise DataError(f"the figure {what!r} of the page names the {kind} {name!r}; there are {', '.join(map(repr, known))}")
+    return known[name]
+
+
+def _join(rows: list[Row]) -> str:
+    names = [f"`{row.label}`" for row in rows]
+    return "none" if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
 
 HEADER = """# Results
 
@@ -28,44 +109,36 @@ _BLOCK = re.compile(r"<!-- begin (?P<task>[\w-]+) -->\n.*?<!-- end (?P=task) -->
 _MARK = re.compile(r"<!-- (?:begin|end) [\w-]+ -->")
 
 
-def make_tables(results: Results) -> list[Table]:
-    """All tables of a task: for each part what was measured, how the rule is met and how much of it by heart; and the times."""
-    makers = (make_table, make_branch_table, make_heart_table)
-    found = [maker(part) for part in divide(results) for maker in makers]
-    return [table for table in (*found, make_time_table(results)) if table is not None]
-
-
-def make_block(results: Results) -> str:
-    """The tables of one task between markers."""
-    lines = [f"<!-- begin {results.task} -->", f"## {TASKS[results.task].title}", ""]
+def list_sections(results: Results) -> list[tuple[str, Table]]:
+    """All tables of a task, with headings: for each part what was measured, how the rule is met and what by heart; and times."""
+    found: list[tuple[str, Table | None]] = []
     for part in divide(results):
-        lines += [f"### {part.part_title}", ""] if part.part else []
-        lines.append(to_markdown(make_table(part)))
-        others = {"Duals read as probabilities": make_branch_table(part), "Training images and new ones": make_heart_table(part)}
-        for title, table in others.items():
-            if table is not None:
-                lines += [f"###{'#' if part.part else ''} {title}", "", to_markdown(table)]
-    times = make_time_table(results)
-    if times is not None:
-        lines += ["### Run time", "", to_markdown(times)]
-    return "\n".join([*lines, f"<!-- end {results.task} -->\n"])
+        found.append((f"### {part.part_title}" if part.part else "", make_table(part)))
+        deeper = "####" if part.part else "###"
+        found.append((f"{deeper} Duals read as probabilities", make_branch_table(part)))
+        found.append((f"{deeper} Training images and new ones", make_heart_table(part)))
+    found.append(("### Run time", make_time_table(results)))
+    return [(heading, table) for heading, table in found if table is not None]
+
+
+def make_tables(results: Results) -> list[Table]:
+    """All tables of a task."""
+    return [table for _, table in list_sections(results)]
+
+
+def make_block(task: str, sections: Sequence[tuple[str, Table]]) -> str:
+    """The tables of one task between markers."""
+    lines = [f"<!-- begin {task} -->", f"## {TASKS[task].title}", ""]
+    for heading, table in sections:
+        lines += [heading, "", to_markdown(table)] if heading else [to_markdown(table)]
+    return "\n".join([*lines, f"<!-- end {task} -->\n"])
 
 
 def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError], None] | None = None) -> str:
-    """Bring a page up to date.
+    """A page with each block made anew, and tasks without a block added at the end; text outside the markers stays.
 
-    Args:
-        folder: of committed files.
-        page: what there is; a header alone by default. Text outside the markers stays as it is, but for figures in it; see
-            :mod:`dualogic_paper.tables.prose`.
-        on_damage: see :func:`~dualogic_paper.tables.store.read_results`.
-
-    Returns:
-        The page with each block made anew; tasks without a block are added at the end.
-
-    Raises:
-        MissingDataError: if there is no result, or none for a block of the page.
-        DataError: if a marker has no partner, or a figure in a sentence no place in a table.
+    Figures in that text are filled in, see :mod:`dualogic_paper.tables.page`. Refuses a marker without a partner, a block
+    without results, and a figure that has no place in a table.
     """
     tasks = find_tasks(folder)
     if not tasks:
@@ -78,12 +151,12 @@ def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError],
         raise DataError(
             f"the marker {lonely.group()} of the page has no partner; markers are <!-- begin TASK --> and <!-- end TASK -->"
         )
-    found = {task: read_results(folder, task, on_damage) for task in tasks}
-    blocks = {task: make_block(results) for task, results in found.items()}
+    found = {task: list_sections(read_results(folder, task, on_damage)) for task in tasks}
+    blocks = {task: make_block(task, sections) for task, sections in found.items()}
     present = [match["task"] for match in _BLOCK.finditer(page)]
     lost = [task for task in present if task not in blocks]
     if lost:
         raise MissingDataError(f"the page has a block for {', '.join(lost)}, but {folder} has no results of it; delete the block")
-    tables = {table.name: table for results in found.values() for table in make_tables(results)}
+    tables = {table.name: table for sections in found.values() for _, table in sections}
     page = fill(_BLOCK.sub(lambda match: blocks[match["task"]], page), tables)
     return "\n".join([page, *(blocks[task] for task in tasks if task not in present)])

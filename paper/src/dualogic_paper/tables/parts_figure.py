@@ -1,17 +1,13 @@
 """After the paper's Figure 2: what each method reached on each part of a task, as bars side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 from dualogic_paper import arms
 from dualogic_paper.tables import style
 from dualogic_paper.tables.matching import MATCHED
-from dualogic_paper.tables.naming import describe_column, order_of, short_name, strip_label
-from dualogic_paper.tables.parts import divide
-from dualogic_paper.tables.recorded import FORMER
-from dualogic_paper.tables.runs import Results
+from dualogic_paper.tables.naming import describe_column, divide, order_of, short_name, strip_label
+from dualogic_paper.tables.runs import FORMER, Results
 from dualogic_paper.tables.summary import Row, Table, make_table
 from dualogic_paper.tasks import TASKS, Column
 

@@ -21,12 +21,7 @@ class Published:
 
     @classmethod
     def parse(cls, text: str, source: str) -> Published:
-        """Read ``"98.8"`` or ``"56.0 ± 1.78"``.
-
-        Example:
-            >>> Published.parse("56.0 ± 1.78", "Table 7").deviation
-            1.78
-        """
+        """Read ``"98.8"`` or ``"56.0 ± 1.78"``."""
         mean, _, deviation = text.partition("±")
         return cls(text, float(mean), float(deviation) if deviation else None, source)
 
@@ -167,12 +162,7 @@ def find_published(task: str, method: str, hyper: Mapping[str, Any] | None = Non
 
 
 def methods_of(task: str, hyper: Mapping[str, Any] | None = None) -> set[str]:
-    """The methods for which the paper has a figure of this task.
-
-    Example:
-        >>> sorted(methods_of("paths"))
-        ['dl2', 'dual', 'none', 'pd2']
-    """
+    """The methods for which the paper has a figure of this task."""
     return {method for source in SOURCES if source.task == task and _fits(source.where, hyper or {}) for method in source.rows}
 
 

@@ -1,18 +1,70 @@
-"""Runs that have ended, as tables need them."""
+"""Runs that have ended, as tables need them; and with which options they were made, as a default may have changed since."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dualogic import methods
+from dualogic.errors import OptionError
 from dualogic.methods import Method
+from dualogic_paper.arms import Setting, make_arm
 from dualogic_paper.runner.config import Config, usual_values
-from dualogic_paper.tables.recorded import read_method
-from dualogic_paper.tables.times import Variant
 from dualogic_paper.tasks import TASKS, Task
+
+FORMER = "former default"
+NOT_TOLD = "not told which class has no labels"
+_BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
+"""What runs did that were made before these options were there."""
+_GONE = {"forget": 0.0, "schedule": None, "epoch": None}
+"""Options that there were, and the value that switched each off."""
+
+
+def read_method(text: str) -> Method | None:
+    """The method that a result names; ``None`` if none is known here, or it has an option that is gone and was in use."""
+    try:
+        call = ast.parse(text, mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return None
+        infinite = {word.arg for word in call.keywords if isinstance(word.value, ast.Name) and word.value.id == "inf"}
+        told = {str(word.arg): math.inf if word.arg in infinite else ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError):
+        return None
+    given = {name: value for name, value in told.items() if name not in _GONE or value != _GONE[name]}
+    kind = getattr(methods, call.func.id, None)
+    if not isinstance(kind, type) or not issubclass(kind, Method):
+        return None
+    try:
+        made: Method = kind(**({**_BEFORE, **given} if kind is methods.Dual else given))
+    except (OptionError, TypeError):  # a value, or a name, that is no option today
+        return None
+    return made
+
+
+def mark_former(label: str, values: Mapping[str, Any]) -> str:
+    """The label of a run, with a word in front of its options if the method was another one then."""
+    config = values["config"]
+    setting = TASKS[config["task"]["name"]].settings.get(config["method"], Setting())
+    made, word = read_method(values["method"]), ""
+    present = make_arm(config["method"], {**setting.options, **config["options"]}).method
+    if isinstance(made, methods.Dual) and made.rules == "mean" and "each" not in config["task"].get("form", ""):
+        made = dataclasses.replace(made, rules="violated")  # the same for the few rules that a task has
+    if made is not None and made != present:
+        told = isinstance(present, methods.Dual) and present.unlabelled and made == dataclasses.replace(present, unlabelled={})
+        word = NOT_TOLD if told else FORMER
+    if not word or f"[{word}" in label:
+        return label
+    name, _, rest = label.partition("[")
+    return f"{name}[{word}, {rest}" if rest else f"{name}[{word}]"
+
+
+if TYPE_CHECKING:
+    from dualogic_paper.tables.times import Variant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,27 +72,23 @@ class Run:
     """One run that has ended, as a table needs it."""
 
     label: str  # the method and what was set otherwise than by default, such as ``dual[step=0.5]``
-    values: dict[str, Any]  # see :class:`~dualogic_paper.runner.result.Result`
+    values: dict[str, Any]  # see :class:`~dualogic_paper.runner.stored.Result`
     path: Path  # where it was read
 
     @property
     def task(self) -> str:
-        """The task's name."""
         return str(self.values["config"]["task"]["name"])
 
     @property
     def method(self) -> str:
-        """The name of the arm."""
         return str(self.values["config"]["method"])
 
     @property
     def seed(self) -> int:
-        """The seed."""
         return int(self.values["config"]["seed"])
 
     @property
     def hyper(self) -> dict[str, Any]:
-        """The task's hyper-parameters."""
         return dict(self.values["config"]["task"])
 
     @property
@@ -57,7 +105,6 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Training stopped early."""
         return self.values.get("failure") is not None
 
     @property

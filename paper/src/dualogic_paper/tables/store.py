@@ -4,8 +4,6 @@ Run folders are ``RUNS/TASK/METHOD/SEED/result.json``; committed files are ``RES
 its options, the runs in them sorted by seed. Beside them, ``RESULTS/benchmarks/TASK.json`` may say how long a step takes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -20,23 +18,16 @@ from dualogic.report import read_object
 from dualogic_paper.runner.config import complete, flatten
 from dualogic_paper.runner.folder import CONFIG, RESULT
 from dualogic_paper.runner.stored import check_result, read_config
-from dualogic_paper.tables.recorded import mark_former
-from dualogic_paper.tables.runs import Results, Run, make_label
+from dualogic_paper.tables.runs import Results, Run, make_label, mark_former
 from dualogic_paper.tables.times import read_times
 from dualogic_paper.tasks import TASKS
 
 
 def read_results(folder: Path, task: str, on_damage: Callable[[DataError], None] | None = None) -> Results:
-    """All runs of a task, from committed files and from run folders alike.
+    """All runs of a task, from committed files and from run folders alike, in the folder named after the task.
 
-    Args:
-        folder: holds a folder named after the task, with either kind of files in it.
-        task: its name.
-        on_damage: called with what is wrong with a run folder, which is then left out; by default that is raised.
-
-    Raises:
-        MissingDataError: if there is no run of the task.
-        DataError: if a file is not whole, of another form, or holds something that its place denies.
+    Refuses a file that is not whole, of another form, or holds something that its place denies; but a run folder is left out if
+    ``on_damage`` is given, which is called with what is wrong with it.
     """
     if task not in TASKS:
         raise OptionError(f"the task must be one of {', '.join(TASKS)}; got {task!r}")
@@ -98,9 +89,6 @@ def collect(runs: Path, task: str, results: Path) -> list[Path]:
     return written
 
 
-# ---------------------------------------------------------------------- reading
-
-
 def _read_file(file: Path, task: str) -> list[Run]:
     content = read_object(file)
     if not isinstance(content.get("runs"), list) or not content["runs"]:
@@ -155,9 +143,6 @@ def _check_together(runs: Iterable[Run]) -> None:
             )
 
 
-# ---------------------------------------------------------------------- writing
-
-
 def _write(file: Path, task: str, runs: list[Run]) -> None:
     head = {"task": task, "method": runs[0].method, "label": runs[0].label}
     lines = ",\n".join(json.dumps(_to_json(run), allow_nan=False) for run in runs)
@@ -185,10 +170,5 @@ def _short(value: float | None, digits: int) -> float | int | None:
 
 
 def _file_name(label: str) -> str:
-    """A label as a file name.
-
-    Example:
-        >>> _file_name("dual[step=0.5, delta=exact]")
-        'dual-step-0.5-delta-exact'
-    """
+    """A label as a file name."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", label).strip("-")

@@ -1,7 +1,5 @@
 """How every figure of the experiments looks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,12 +45,7 @@ SETTINGS: dict[Any, Any] = {
 
 
 def choose_colours(rows: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """A colour for each row, from its method and label: a method's own for its first row, spare ones for the others.
-
-    Example:
-        >>> choose_colours([("dual", "dual"), ("dual", "dual[step=1]")])
-        {'dual': '#00798c', 'dual[step=1]': '#457b9d'}
-    """
+    """A colour for each row, from its method and label: a method's own for its first row, spare ones for the others."""
     found: dict[str, str] = {}
     spare = iter(REST * (1 + len(rows)))
     for method, label in rows:

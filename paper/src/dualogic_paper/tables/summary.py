@@ -1,7 +1,5 @@
 """Mean and deviation over seeds, with the paper's figure in the same cell."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Random changes of images that leave what they show: crops and mirror images; turns, zooms, colours and erased squares too."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -24,15 +22,7 @@ def with_margin(images: Tensor) -> Tensor:
 
 
 def crop(images: Tensor, numbers: Tensor) -> Tensor:
-    """Random crops of images with margins, half of them mirrored.
-
-    Args:
-        images: ``(n, h + 8, w + 8, 3)``, from :func:`with_margin`.
-        numbers: which of them, ``(batch,)``.
-
-    Returns:
-        ``(batch, h, w, 3)``.
-    """
+    """Random crops ``(batch, h, w, 3)``, half of them mirrored, of some of the images ``(n, h + 8, w + 8, 3)`` with margins."""
     device, batch = numbers.device, len(numbers)
     size = images.shape[1] - 2 * PADDING
     down, right = torch.randint(2 * PADDING + 1, (2, batch, 1), device=device)
@@ -44,13 +34,8 @@ def crop(images: Tensor, numbers: Tensor) -> Tensor:
 def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
     """Moved and mirrored at random, some turned, zoomed, brightened and so on, with a square of up to half the width erased.
 
-    Args:
-        images: bytes ``(n, h + 8, w + 8, 3)``, from :func:`with_margin`.
-        numbers: which of them, ``(batch,)``.
-        fill: the colour of what is erased, ``(3,)`` in the units of bytes.
-
-    Returns:
-        Numbers from 0 to 255, ``(batch, h, w, 3)``.
+    From bytes ``(n, h + 8, w + 8, 3)`` with margins to numbers from 0 to 255, ``(batch, h, w, 3)``; the square has the colour
+    ``fill``.
     """
     sides = torch.rand(len(numbers), 1, device=numbers.device)
     return erase(_recolour(turn(images, numbers).float()), fill, sides)
@@ -68,15 +53,9 @@ def erase(images: Tensor, fill: Tensor, sides: Tensor | float = 1.0) -> Tensor:
 
 
 def turn(images: Tensor, numbers: Tensor, *, mirror: bool = True) -> Tensor:
-    """The nearest pixel of the original for each pixel of a moved, perhaps turned, zoomed and mirrored image.
+    """Some of the images ``(n, h + 8, w + 8, channels)`` with margins, moved and perhaps turned, zoomed and mirrored.
 
-    Args:
-        images: ``(n, h + 8, w + 8, channels)``, with margins.
-        numbers: which of them, ``(batch,)``.
-        mirror: half of them are mirrored.
-
-    Returns:
-        ``(batch, h, w, channels)``.
+    Each pixel of the result ``(batch, h, w, channels)`` is the nearest of the original.
     """
     device, batch = numbers.device, len(numbers)
     wide = images.shape[1]

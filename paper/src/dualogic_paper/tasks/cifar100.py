@@ -16,10 +16,10 @@ from dualogic import Formula, LogicLoss
 from dualogic.data import divide_by_class
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
-from dualogic_paper.models import NETWORKS
+from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.tasks.augment import PADDING, crop, distort, erase, with_margin
-from dualogic_paper.tasks.readings import compare_branches, describe_reading
-from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 CLASSES, SUPERCLASSES = 100, 20
 TOLERANCE = 0.01
@@ -149,9 +149,7 @@ class CIFAR100Problem(Problem):
     def make_network(self) -> nn.Module:
         return NETWORKS[self.task.model](CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         count = len(labelled)
         images = self._augment(labelled if pool is None else torch.cat([labelled, pool]))
         bound: dict[str, Any] = {}

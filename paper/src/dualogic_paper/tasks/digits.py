@@ -17,9 +17,9 @@ from dualogic.demo import CLASSES, LEAD, NOT_P, RULE, SIX, Q, rotate
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
-from dualogic_paper.models.lenet import lenet5
-from dualogic_paper.tasks.readings import compare_branches
-from dualogic_paper.tasks.task import Column, Drawn, Limit, Problem, Samples, Task, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.models.small import lenet5
+from dualogic_paper.tasks.measures import compare_branches, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 SIZE = 32
 NINE = 9
@@ -133,9 +133,7 @@ class DigitsProblem(Problem):
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES)
 
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         images, labels = _as_input(self.images[labelled]), self.labels[labelled]
         if pool is None:
             return functional.cross_entropy(network(images), labels), {}

@@ -17,23 +17,10 @@ from dualogic import Formula, LogicLoss
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
-from dualogic_paper.models.lenet import lenet5
+from dualogic_paper.models.small import lenet5
 from dualogic_paper.tasks.augment import PADDING, turn
-from dualogic_paper.tasks.task import (
-    AT_LEAST_ONE,
-    CHUNK,
-    SHARE,
-    Column,
-    Drawn,
-    Limit,
-    Problem,
-    Samples,
-    Task,
-    draw_outputs,
-    in_chunks,
-    percent,
-    spread,
-)
+from dualogic_paper.tasks.measures import CHUNK, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import AT_LEAST_ONE, SHARE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -171,19 +158,12 @@ class HWFEfficiency5(HWFEfficiency):
 
 @dataclasses.dataclass(frozen=True)
 class Formulas:
-    """Some formulas on a device.
+    """Some formulas on a device."""
 
-    Attributes:
-        images: rows of the table of symbols, ``(n, 7)``; any row where a formula has ended.
-        labels: classes ``(n, 7)``; :data:`IGNORED` where a formula has ended.
-        valid: which symbols there are, ``(n, 7)``.
-        result: what the formula evaluates to, ``(n,)``.
-    """
-
-    images: Tensor
-    labels: Tensor
-    valid: Tensor
-    result: Tensor
+    images: Tensor  # rows of the table of symbols, ``(n, 7)``; any row where a formula has ended
+    labels: Tensor  # classes ``(n, 7)``; :data:`IGNORED` where a formula has ended
+    valid: Tensor  # which symbols there are, ``(n, 7)``
+    result: Tensor  # what the formula evaluates to, ``(n,)``
 
     def __getitem__(self, rows: Tensor) -> Formulas:
         return Formulas(self.images[rows], self.labels[rows], self.valid[rows], self.result[rows])
@@ -212,9 +192,7 @@ class HWFProblem(Problem):
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES, pixels=self.task.pixels)
 
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         count = len(labelled)
         images = self.training.images[labelled if pool is None else torch.cat([labelled, pool])]
         seen = self._show(images)
@@ -337,17 +315,10 @@ def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:
 
 
 def calculate(symbols: Tensor, valid: Tensor) -> Tensor:
-    """The values of formulas, all at once: products and quotients from left to right, then sums.
+    """The values ``(n,)`` of formulas ``(n, length)`` in float64: products and quotients from left to right, then sums.
 
-    Neighbouring digits are one number. A formula that begins or ends with an operator, or has two side by side, does not parse:
-    there are no signs. Without a 0 among the digits, nothing is divided by 0.
-
-    Args:
-        symbols: classes ``(n, length)``.
-        valid: which symbols there are, ``(n, length)``.
-
-    Returns:
-        ``(n,)`` in float64; NaN where a formula does not parse.
+    Neighbouring digits are one number. A formula that begins or ends with an operator, or has two side by side, does not parse,
+    which gives NaN: there are no signs. Without a 0 among the digits, nothing is divided by 0.
 
     Example:
         >>> formulas = torch.tensor([[7, MINUS, 5, OVER, 1], [2, PLUS, TIMES, 3, 0]])  # 8 - 6 / 2 and 3 + * 41

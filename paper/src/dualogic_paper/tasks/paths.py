@@ -13,20 +13,9 @@ from torch.nn import functional
 from dualogic import Formula, LogicLoss, var
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
-from dualogic_paper.models.mlp import mlp
-from dualogic_paper.tasks.task import (
-    AT_LEAST_ONE,
-    Column,
-    Drawn,
-    Limit,
-    Problem,
-    Samples,
-    Task,
-    draw_outputs,
-    in_chunks,
-    percent,
-    spread,
-)
+from dualogic_paper.models.small import mlp
+from dualogic_paper.tasks.measures import draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 TOLERANCE = 1.0
 """In units of distance; the paper's for this task."""
@@ -165,9 +154,7 @@ class PathsProblem(Problem):
         nodes = self.task.nodes
         return mlp(nodes * nodes, (self.task.width,) * 3, nodes, self.task.first_output)
 
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         graphs, distances = self.versions[TRAINING], self.distances[TRAINING][labelled]
         if pool is None:
             return functional.mse_loss(network(graphs[labelled, 0]), distances), {}

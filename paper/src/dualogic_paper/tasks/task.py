@@ -18,10 +18,7 @@ from dualogic.methods import Method
 from dualogic_paper.arms import Setting
 
 Drawn = tuple[Mapping[str, Formula], tuple[Tensor, dict[str, Tensor]]]
-CHUNK = 2048
-"""Samples in one forward pass of an evaluation."""
-MOST_SAMPLES = 2000
-"""Samples that a diagnosis looks at; see :func:`spread`."""
+Outputs = tuple[Tensor, dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,13 +112,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> Problem:
-        """Data, model and measures for one seed, on the device.
-
-        Args:
-            seed: of the division of the data and of the first weights.
-            folder: where the data sets are; the usual place by default.
-            device: where tensors are kept.
-        """
+        """Data, model and measures for one seed, on the device; data sets are in the usual place without a folder."""
 
     @abc.abstractmethod
     def make_smoke(self, folder: Path) -> Task:
@@ -131,22 +122,11 @@ class Task(abc.ABC):
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
         """The rules as a method takes them, and what a network might say, drawn at random without data.
 
-        Args:
-            method: that teaches.
-            samples: how many.
-            width: the deviation of the network's outputs.
-            generator: of random numbers.
-
-        Returns:
-            The rules; and the network's outputs, which have gradients, with the tensors that the rules' symbols are bound to.
+        That is its outputs, of a deviation ``width`` and with gradients, and the tensors that the rules' symbols are bound to.
         """
 
     def check(self) -> None:
-        """Refuse hyper-parameters that make no sense.
-
-        Raises:
-            OptionError: naming the option of the command line.
-        """
+        """Refuse hyper-parameters that make no sense, naming the option of the command line."""
         if self.view not in self.views:
             raise OptionError(f"--view must be one of {', '.join(self.views)} for the task {self.name!r}; got {self.view!r}")
         limits = {**COMMON_LIMITS, **self.limits}
@@ -210,19 +190,11 @@ class Problem(abc.ABC):
         """A network with fresh weights, drawn from the global generator."""
 
     @abc.abstractmethod
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """The task's loss and what the rules' symbols are bound to.
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
+        """The task's loss on labelled samples, and a tensor for each symbol of the rules on samples of the pool.
 
-        Args:
-            network: to train.
-            labelled: numbers of the labelled samples of this step, ``(batch,)``.
-            pool: numbers of the samples of this step that the rule sees, ``(batch,)``; ``None`` if there is no rule.
-            teacher: a slow copy of the network, whose word the rule takes; ``None`` for none.
-
-        Returns:
-            A scalar, and a tensor for each symbol (none without a pool); with a teacher also ``believe``, what it says.
+        Samples come as numbers ``(batch,)``; there is no pool without a rule. With a teacher, a slow copy of the network whose
+        word the rule takes, there is also ``believe``, what it says.
         """
 
     @abc.abstractmethod
@@ -236,40 +208,6 @@ class Problem(abc.ABC):
     def samples(self, network: nn.Module, rows: Tensor | None) -> Samples | None:
         """What a diagnosis looks at, without gradients; ``None`` if the task has nothing to show.
 
-        Args:
-            network: in evaluation mode.
-            rows: numbers of training samples, ``(n,)``; ``None`` for validation samples, at most :data:`MOST_SAMPLES`.
+        Of training samples ``(n,)`` or, for ``None``, of validation samples, at most ``MOST_SAMPLES``.
         """
         return None
-
-
-def spread(count: int) -> Tensor:
-    """Evenly spaced positions below ``count``, at most :data:`MOST_SAMPLES`.
-
-    Example:
-        >>> spread(3).tolist(), len(spread(12000)), spread(12000)[1].item()
-        ([0, 1, 2], 2000, 6)
-    """
-    return torch.arange(0, count, max(1, -(-count // MOST_SAMPLES)))
-
-
-def draw_outputs(*shape: int, width: float, generator: torch.Generator) -> Tensor:
-    """Normal numbers in float64, with a gradient."""
-    return (width * torch.randn(*shape, generator=generator, dtype=torch.float64)).requires_grad_()
-
-
-def percent(holds: Tensor) -> float:
-    """The share of true entries, in percent.
-
-    Example:
-        >>> import torch
-        >>> percent(torch.tensor([True, False]))
-        50.0
-    """
-    return 100 * holds.double().mean().item()
-
-
-@torch.no_grad()
-def in_chunks(network: nn.Module, inputs: Tensor, prepare: Any = None) -> Tensor:
-    """The network's outputs ``(n, ...)`` for many samples ``(n, ...)``, prepared and computed a chunk at a time, in float32."""
-    return torch.cat([network(chunk if prepare is None else prepare(chunk)).float() for chunk in inputs.split(CHUNK)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,21 +15,9 @@ from dualogic import LogicLoss
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
-from dualogic_paper.models import resnet18
-from dualogic_paper.tasks.readings import compare_branches, describe_reading
-from dualogic_paper.tasks.task import (
-    AT_LEAST_ONE,
-    Column,
-    Drawn,
-    Limit,
-    Problem,
-    Samples,
-    Task,
-    draw_outputs,
-    in_chunks,
-    percent,
-    spread,
-)
+from dualogic_paper.models.convolutional import NETWORKS
+from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 MACHINES = ("airplane", "automobile", "ship", "truck")
@@ -135,11 +123,9 @@ class TransferProblem(Problem):
         }
 
     def make_network(self) -> nn.Module:
-        return resnet18(len(CLASSES)).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+        return NETWORKS["resnet18"](len(CLASSES)).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
-    def outputs(
-        self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         images, labels = self._as_input(self.images[labelled]), self.labels[labelled]
         if pool is None:
             return functional.cross_entropy(network(images), labels), {}

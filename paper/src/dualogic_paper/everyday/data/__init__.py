@@ -1,7 +1,5 @@
 """Small data sets that travel with the problems, so that nothing has to be fetched; README.md says where they come from."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from typing import Any
 
@@ -11,15 +9,7 @@ import torch
 
 
 def load(name: str) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of one file, by name.
-
-    Args:
-        name: of the file, without its ending.
-
-    Example:
-        >>> load("beliefs")["antecedents"].shape
-        (254,)
-    """
+    """The arrays of one file, by name."""
     with files(__package__).joinpath(f"{name}.npz").open("rb") as file, np.load(file) as archive:
         return {key: archive[key] for key in archive.files}
 
@@ -29,13 +19,3 @@ def load_images() -> tuple[torch.Tensor, torch.Tensor]:
     arrays = load("digits")
     images = torch.tensor(arrays["images"], dtype=torch.float32).unsqueeze(1) / 16
     return images, torch.tensor(arrays["labels"], dtype=torch.long)
-
-
-def unpack(bits: npt.NDArray[np.uint8], rows: int, columns: int) -> npt.NDArray[np.bool_]:
-    """A table of truth values from the bits that :func:`numpy.packbits` makes of it.
-
-    Example:
-        >>> unpack(np.packbits([[True, False, True], [False, False, True]]), 2, 3).tolist()
-        [[True, False, True], [False, False, True]]
-    """
-    return np.unpackbits(bits, count=rows * columns).reshape(rows, columns).astype(bool)
