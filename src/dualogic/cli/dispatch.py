@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import pkgutil
 import sys
@@ -13,8 +14,7 @@ from typing import Protocol
 
 from dualogic import __version__
 from dualogic.cli import commands
-from dualogic.cli.extras import require
-from dualogic.errors import DualogicError
+from dualogic.errors import DualogicError, MissingExtraError, how_to_install
 
 DESCRIPTION = "Teach neural networks logical rules without letting them cheat. --version says which version this is."
 PLAINLY = {
@@ -91,3 +91,19 @@ def _parse(arguments: Sequence[str] | None) -> Command:
         config=(tyro.conf.FlagCreatePairsOff, tyro.conf.CascadeSubcommandArgs),
     )
     return command
+
+
+def require(extra: str, *packages: str) -> None:
+    """Refuse to go on, before any work, without packages that an extra of dualogic installs; says the line to type.
+
+    Example:
+        >>> require("cli", "json")
+        >>> require("cli", "no_such_package")
+        Traceback (most recent call last):
+            ...
+        dualogic.errors.MissingExtraError: no_such_package is not installed; type, in a clone of dualogic: pip install -e '.[cli]'
+    """
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise MissingExtraError(f"{', '.join(missing)} {verb} not installed; {how_to_install(extra)}")

@@ -97,7 +97,7 @@ def read_labels(
 def count_labels(
     part: Connective, truths: Mapping[str, Tensor], bound: Bound, tol: float, observed: Observed, elsewhere: Tensor
 ) -> Iterator[tuple[str, Tensor]]:
-    """What the labels say of an implication, as far as they are there.
+    """What the labels say of an implication, as far as they are there; nothing of another connective.
 
     Yields:
         Names and sums over units. ``"labels"``, ``(batch, 3)``: units known, those whose antecedent is true by the labels, and of
@@ -105,8 +105,8 @@ def count_labels(
         whose consequent is known, and of these those whose consequent is false. ``"consequent labels"``, ``(batch, 4)``: of the
         known units elsewhere: all, those with the consequent by the model, by the labels, and by both.
     """
-    assert part.antecedent is not None
-    assert part.consequent is not None
+    if part.antecedent is None or part.consequent is None:
+        return
     lane = observed.level.paths.index(part.path)
     exists, holds = observed.exists[:, lane], observed.holds[:, lane]
     antecedent = read_labels(part.antecedent, truths, bound, tol, observed.axes)

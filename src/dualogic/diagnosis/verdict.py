@@ -163,6 +163,7 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
     antecedent = part.antecedent
     if antecedent is not None and antecedent.holds is not None:
         wide = judge_elsewhere(part)
+        true = f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}"
         if wide is not None:
             yield wide
         if antecedent.expected is not None and antecedent.expected >= NEVER and (antecedent.read or 0.0) < HALF:
@@ -173,19 +174,13 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
             )
             yield Finding(NOT_READ, sentence, part.path)
         elif antecedent.holds < NEVER and antecedent.expected is not None and antecedent.expected < NEVER:
-            sentence = (
-                f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}, and for "
-                f"{percent(antecedent.expected)} by their labels: the rule asks for almost nothing, rightly"
-            )
-            yield Finding(SATISFIED, sentence, part.path)
+            rightly = f"{percent(antecedent.expected)} by their labels: the rule asks for almost nothing, rightly"
+            yield Finding(SATISFIED, f"{true}, and for {rightly}", part.path)
         elif antecedent.holds < NEVER and max(_class_antecedents(part, rule).values(), default=0.0) < SELDOM:
-            yield Finding(VACUOUS, _describe_vacuous(part, rule, class_names), part.path)
+            yield Finding(VACUOUS, true + _describe_vacuous(part, rule, class_names), part.path)
         elif (antecedent.kept or 0.0) > 1.0 - MUCH_VIOLATED and wide is None:
-            sentence = (
-                f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}, and for "
-                f"{percent(antecedent.kept)} of these {part.operands[1].text} holds"
-            )
-            yield Finding(IN_KIND, sentence, part.path)
+            kept = f"{percent(antecedent.kept)} of these {part.operands[1].text} holds"
+            yield Finding(IN_KIND, f"{true}, and for {kept}", part.path)
         return
     for operand in part.operands:
         if held and (operand.alone or 0.0) > EVERY * held:
@@ -215,24 +210,18 @@ def describe_elsewhere(part: ConnectiveReport) -> str:
     """``"the antecedent a does not hold on 96.0 % of the samples, and the consequent b"``, where no rule asks for it."""
     assert part.antecedent is not None
     assert part.elsewhere is not None
-    share = percent(part.elsewhere.share)
-    return (
-        f"the antecedent {part.antecedent.text} does not hold on {share} of the {part.counted}, and the consequent "
-        f"{part.operands[1].text}"
-    )
+    where = f"{percent(part.elsewhere.share)} of the {part.counted}"
+    return f"the antecedent {part.antecedent.text} does not hold on {where}, and the consequent {part.operands[1].text}"
 
 
 def _describe_vacuous(part: ConnectiveReport, rule: RuleReport, class_names: Sequence[str] | None) -> str:
-    antecedent = part.antecedent
-    assert antecedent is not None
-    sentence = f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}"
-    shares = _class_antecedents(part, rule)
+    shares, found = _class_antecedents(part, rule), ""
     if shares:
         label = max(shares, key=shares.__getitem__)
         most = f" (at most {percent(shares[label])} of any class, in {class_name(label, class_names)})"
-        sentence += most if shares[label] else ", in every class"
+        found = most if shares[label] else ", in every class"
     remedy = "only a baseline or labels of its symbols can tell"
-    return f"{sentence}, so the rule asks for almost nothing; whether it was switched off {remedy}"
+    return f"{found}, so the rule asks for almost nothing; whether it was switched off {remedy}"
 
 
 def _class_antecedents(part: ConnectiveReport, rule: RuleReport) -> dict[int, float]:

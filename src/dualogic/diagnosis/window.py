@@ -107,15 +107,13 @@ class Window:
             return None
         return float(sums[part] / sums[whole])
 
-    def raise_peak(self, path: str, rate: float, keys: Iterable[Hashable]) -> None:
-        """Remember the recent sums under ``keys`` if the rate of ``path`` was never higher."""
-        if self.looks >= START and rate > self.peaks.get(path, (0.0, {}))[0]:
-            self.peaks[path] = (rate, {key: self.recent[key] for key in keys if key in self.recent})
-
-    def lower_trough(self, path: str, rate: float, keys: Iterable[Hashable]) -> None:
-        """Remember the recent sums under ``keys`` if the rate of ``path`` was never lower, from the first look on."""
-        if rate < self.troughs.get(path, (2.0, {}))[0]:
-            self.troughs[path] = (rate, {key: self.recent[key] for key in keys if key in self.recent})
+    def keep_extremes(self, path: str, peak: float, trough: float | None, keys: Iterable[Hashable]) -> None:
+        """Remember the recent sums under ``keys`` if one rate of ``path`` was never higher, or the other never lower."""
+        sums = {key: self.recent[key] for key in keys if key in self.recent}
+        if self.looks >= START and peak > self.peaks.get(path, (0.0, {}))[0]:
+            self.peaks[path] = (peak, sums)
+        if trough is not None and trough < self.troughs.get(path, (2.0, {}))[0]:
+            self.troughs[path] = (trough, sums)
 
     def keep_broken(self, path: str, rate: float) -> float:
         """Remember how often ``path`` is broken now; gives how often it was :data:`LATE` looks ago, or at first."""

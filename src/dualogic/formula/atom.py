@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import numbers
 import operator
@@ -32,7 +31,6 @@ NEGATED = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 STRICT = frozenset({"<", ">", "!="})
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Formula):
     """``left operation right`` between real-valued terms (Eq. 1 of the paper).
 
@@ -50,7 +48,6 @@ class Comparison(Formula):
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassIn(Formula):
     """``operand == k`` (one class) or ``operand.isin(classes)``."""
 
@@ -59,7 +56,6 @@ class ClassIn(Formula):
     _instead: ClassVar[str] = "and f.isin([...]) for f in [...]"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassEqual(Formula):
     """``left == right`` between two categoricals: for some class, both have it."""
 
@@ -81,7 +77,6 @@ class BooleanExpression(Formula):
         return BooleanIndex(self, items) if any(item != WHOLE for item in items) else self
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Boolean(BooleanExpression):
     """A symbol that is itself a formula; made by :func:`boolean`."""
 
@@ -94,7 +89,6 @@ class Boolean(BooleanExpression):
         return self
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class BooleanIndex(BooleanExpression):
     """``operand[items]`` of a Boolean with axes."""
 

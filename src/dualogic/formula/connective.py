@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import numbers
-import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     import torch
 
 EXPANSION_LIMIT = 1_000_000
-_shape_of = operator.attrgetter("shape")
 
 
 class Formula(Node):
@@ -190,7 +187,6 @@ class Formula(Node):
         return collect_symbols(walk(self))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Junction(Formula):
     """``a & b & ...`` or ``a | b | ...``: one connective, whatever the number of operands."""
 
@@ -199,12 +195,8 @@ class Junction(Formula):
     _digest: ClassVar[int]  # set for each node
 
     def __post_init__(self) -> None:
-        shapes = set(map(_shape_of, self.operands))
-        if len(shapes) == 1:
-            self._derive("shape", shapes.pop())
-        else:
-            text = Deferred(lambda: f" {self.operation} ".join(f"({operand})" for operand in self.operands))
-            self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
+        text = Deferred(lambda: f" {self.operation} ".join(f"({operand})" for operand in self.operands))
+        self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
         self._derive("_digest", functools.reduce(_extend_digest, self.operands, 0))
 
     def _key(self) -> tuple[Any, ...]:
@@ -244,14 +236,12 @@ class _Chain:
         return isinstance(other, _Chain) and self.digest == other.digest and self.operands == other.operands
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Complement(Formula):
     """``~operand``."""
 
     operand: Formula
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Implication(Formula):
     """``antecedent >> consequent``, which is ``~antecedent | consequent`` at a level of its own."""
 
@@ -260,7 +250,6 @@ class Implication(Formula):
     _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Equivalence(Formula):
     """``Iff(left, right)``, that is ``(left >> right) & (right >> left)``; negated, it is ``Xor``."""
 
@@ -273,7 +262,6 @@ class Equivalence(Formula):
         self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Cardinality(Formula):
     """``AtMost(bound, *operands)``, or ``ExactlyOne(*operands)`` if ``exact``."""
 
@@ -293,7 +281,6 @@ class Cardinality(Formula):
         self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Quantifier(Formula):
     """``operand.all(dims, where)`` or ``operand.any(dims, where)``."""
 
@@ -314,14 +301,12 @@ class Quantifier(Formula):
         self._derive("shape", remove_dims(self.operand.shape, self.dims))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Level(Formula):
     """``level(operand)``: keeps a connective from merging with the chain around it; otherwise means ``operand``."""
 
     operand: Formula
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Resting(Formula):
     """``antecedent >> consequent`` in negation normal form, for a method whose implications rest.
 
@@ -340,7 +325,6 @@ class Resting(Formula):
     _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Premise(Formula):
     """``premise(operand)``: an antecedent that is read at the optimal duals, and whose comparisons hold or do not."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -10,7 +9,6 @@ from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula, as_formula
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Evidence(Formula):
     """``evidence(operand, share)``: means ``operand``, and holds back this share of the gradient into it."""
 

@@ -7,6 +7,8 @@ import threading
 from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
+from typing_extensions import dataclass_transform
+
 from dualogic.errors import FormulaTypeError
 from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.shape import BRIEF, Deferred, Shape, broadcast, shorten
@@ -26,7 +28,12 @@ def _fingerprint(value: Any) -> Any:
     return (type(value), value)
 
 
+@dataclass_transform(frozen_default=True, eq_default=False)
 class _Interning(type):
+    def __init__(cls, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return intern(super().__call__(*args, **kwargs))
 
@@ -38,9 +45,8 @@ def intern(node: Any) -> Any:
         return _interned.setdefault(key, node)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Node(metaclass=_Interning):
-    """Base of terms, formulas, classes and masks.
+    """Base of terms, formulas, classes and masks; each class of them is a frozen dataclass.
 
     Structural equality is identity, because construction returns the one node with the given fields. That makes
     equality and hashing free, and lets the compiler recognise a shared sub-term by looking at ``id``. Nodes hold

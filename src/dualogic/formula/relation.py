@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -19,7 +18,6 @@ Step = tuple[Any, ...]
 where ``i`` and ``j`` are earlier steps."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassRelation(Formula):
     """``left operation right`` between whole numbers made of classes, for ``== <= < >= >``; ``!=`` is the complement of ``==``.
 

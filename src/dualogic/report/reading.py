@@ -11,18 +11,8 @@ from typing import Any
 
 from dualogic.diagnosis import ShortcutReport
 from dualogic.errors import DataError, OptionError
-from dualogic.report.stored import (
-    CONFIG,
-    DIAGNOSIS,
-    METRICS,
-    RESULT,
-    are_pairs,
-    check_config,
-    check_ended,
-    is_number,
-    read_object,
-    read_rows,
-)
+from dualogic.report import stored
+from dualogic.report.stored import CONFIG, DIAGNOSIS, METRICS, RESULT, check_config, read_object
 from dualogic.report.summary import POOL, VALIDATION
 
 NO_RULE = "none"
@@ -136,7 +126,12 @@ def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | No
     if len(tasks) > 1:
         raise OptionError(f"a report is about runs of one task; got {', '.join(tasks)}; make one for each")
     places = list(dict.fromkeys(folders.values()))
-    return sorted(records, key=lambda record: (places.index(folders[record.path]), *_order(record)))
+
+    def order(record: Record) -> tuple[Any, ...]:
+        place = places.index(folders[record.path])
+        return place, record.taught, record.method != NO_RULE, record.method, record.seed, str(record.path)
+
+    return sorted(records, key=order)
 
 
 def read_run(folder: Path) -> Record:
@@ -146,9 +141,9 @@ def read_run(folder: Path) -> Record:
         DataError: if a file is damaged.
     """
     config = check_config(read_object(folder / CONFIG), folder / CONFIG)
-    result = check_ended(read_object(folder / RESULT), folder / RESULT) if (folder / RESULT).exists() else None
+    result = stored.check_ended(read_object(folder / RESULT), folder / RESULT) if (folder / RESULT).exists() else None
     diagnosis = read_object(folder / DIAGNOSIS) if (folder / DIAGNOSIS).exists() else None
-    history: list[dict[str, Any]] = read_rows(folder / METRICS) if (folder / METRICS).exists() else []
+    history: list[dict[str, Any]] = stored.read_rows(folder / METRICS) if (folder / METRICS).exists() else []
     if result is not None and not history:
         history = result["history"]
     if diagnosis is not None:
@@ -204,9 +199,4 @@ def _check(diagnosis: Any, file: Path) -> None:
 
 def _is_point(entry: Any) -> bool:
     """Whether an entry of a diagnosis's history has its epoch, and findings in pairs of a rule and a kind."""
-    return isinstance(entry, dict) and is_number(entry.get("epoch")) and are_pairs(entry.get("findings", []))
-
-
-def _order(record: Record) -> tuple[bool, bool, str, int, str]:
-    """Those without a rule first, then by method and seed."""
-    return (record.taught, record.method != NO_RULE, record.method, record.seed, str(record.path))
+    return isinstance(entry, dict) and stored.is_number(entry.get("epoch")) and stored.are_pairs(entry.get("findings", []))

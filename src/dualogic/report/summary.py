@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from dualogic.diagnosis import ConnectiveReport, RuleReport, ShortcutReport
+from dualogic.diagnosis import ConnectiveReport, ShortcutReport
 from dualogic.errors import BindingError
 
 VALIDATION, POOL = "validation", "pool"
@@ -34,12 +34,8 @@ def keep_part(
 ) -> dict[str, Any]:
     """Everything about one part, ready for JSON: the report, which samples it is about, and how the worst of them look.
 
-    Args:
-        report: on the samples.
-        samples: a fingerprint; reports of the same one are compared.
-        words: what it means to make a part of the rule true, by its text.
-        picture: of the sample at a position; see :func:`to_png`.
-        caption: of the sample at a position.
+    Reports of the same fingerprint ``samples`` are compared. ``words`` say what it means to make a part of the rule true, by its
+    text; ``picture`` (see :func:`to_png`) and ``caption`` are of the sample at a position.
     """
     shown = sorted({sample.position for rule in report.rules.values() for sample in rule.worst})
     return {
@@ -53,18 +49,13 @@ def keep_part(
 
 def summarize(report: ShortcutReport) -> dict[str, Any]:
     """The numbers of a report that its charts show: by rule, then by class (:data:`ALL` for all samples)."""
-    return {
-        name: {str(group): _summarize_rule(part) for group, part in [(ALL, rule), *rule.classes.items()]}
-        for name, rule in report.rules.items()
-    }
-
-
-def _summarize_rule(rule: RuleReport) -> dict[str, Any]:
-    return {
-        "samples": rule.samples,
-        "satisfied": _short(rule.satisfied),
-        "parts": {part.path: _summarize_part(part) for part in rule.connectives if part.operands},
-    }
+    found: dict[str, Any] = {}
+    for name, rule in report.rules.items():
+        for group, part in [(ALL, rule), *rule.classes.items()]:
+            parts = {each.path: _summarize_part(each) for each in part.connectives if each.operands}
+            summary = {"samples": part.samples, "satisfied": _short(part.satisfied), "parts": parts}
+            found.setdefault(name, {})[str(group)] = summary
+    return found
 
 
 def _summarize_part(part: ConnectiveReport) -> dict[str, Any]:

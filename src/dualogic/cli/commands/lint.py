@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
-from dualogic.cli.extras import require
+from dualogic.cli.dispatch import require
 
 if TYPE_CHECKING:
     from dualogic.lint.report import FileReport
