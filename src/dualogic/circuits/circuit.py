@@ -56,14 +56,6 @@ class Circuit:
 
     Args:
         network: the sums and products.
-
-    Example:
-        >>> network = Network(2)  # x and not y, or not x and y
-        >>> x, y, no_x, no_y = 0, 1, 2, 3
-        >>> network.roots = [network.sum([network.product([x, no_y]), network.product([no_x, y])])]
-        >>> p = torch.tensor([[0.5, 0.25]])
-        >>> Circuit(network)(p.log(), (1 - p).log()).exp()
-        tensor([[0.5000]])
     """
 
     def __init__(self, network: Network) -> None:

@@ -260,13 +260,7 @@ def both_logarithms(probability: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def log_softmax_and_rest(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """``log p`` and ``log(1 - p)`` of every class along the last dimension, accurate where ``p`` is close to 0 or 1.
-
-    Example:
-        >>> logarithm, rest = log_softmax_and_rest(torch.tensor([0.0, 30.0]))
-        >>> logarithm[0], rest[1]
-        (tensor(-30.), tensor(-30.))
-    """
+    """``log p`` and ``log(1 - p)`` of every class along the last dimension, accurate where ``p`` is close to 0 or 1."""
     logarithms = logits.log_softmax(-1)
     top = logits.detach().argmax(-1, keepdim=True)
     # 1 - p is exact enough for every class but the likeliest, whose rest is the sum of the others.
@@ -279,11 +273,6 @@ def switch_weights(logarithms: Tensor) -> tuple[Tensor, Tensor]:
     """Weights of the switches of groups with probabilities ``exp(logarithms)`` along the last dimension.
 
     Switch ``v`` is on with probability ``p_v / (p_v + p_{v+1} + ...)``.
-
-    Example:
-        >>> on, off = switch_weights(torch.tensor([0.25, 0.25, 0.5]).log())
-        >>> on.exp(), off.exp()
-        (tensor([0.2500, 0.3333]), tensor([0.7500, 0.6667]))
     """
     tails = _floor(logarithms).flip(-1).logcumsumexp(-1).flip(-1)
     on = _floor(logarithms)[..., :-1] - tails[..., :-1]

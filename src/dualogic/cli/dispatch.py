@@ -68,12 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def describe(error: BaseException) -> str:
-    """An expected error as one would say it.
-
-    Example:
-        >>> describe(FileNotFoundError(2, "No such file or directory", "a.rules"))
-        'a.rules: No such file or directory'
-    """
+    """An expected error as one would say it."""
     if isinstance(error, OSError) and not isinstance(error, DualogicError) and None not in (error.filename, error.strerror):
         return f"{error.filename}: {error.strerror}"
     return next((text for kind, text in PLAINLY.items() if isinstance(error, kind)), str(error))
@@ -94,15 +89,7 @@ def _parse(arguments: Sequence[str] | None) -> Command:
 
 
 def require(extra: str, *packages: str) -> None:
-    """Refuse to go on, before any work, without packages that an extra of dualogic installs; says the line to type.
-
-    Example:
-        >>> require("cli", "json")
-        >>> require("cli", "no_such_package")
-        Traceback (most recent call last):
-            ...
-        dualogic.errors.MissingExtraError: no_such_package is not installed; type, in a clone of dualogic: pip install -e '.[cli]'
-    """
+    """Refuse to go on, before any work, without packages that an extra of dualogic installs; says the line to type."""
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"

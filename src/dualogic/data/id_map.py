@@ -157,13 +157,7 @@ class IdMap:
 
 
 def as_ids(ids: Any) -> list[Id]:
-    """Ids as plain strings and integers, which mean the same in every process and file.
-
-    Example:
-        >>> import torch
-        >>> as_ids(torch.tensor([3, 9]))
-        [3, 9]
-    """
+    """Ids as plain strings and integers, which mean the same in every process and file."""
     if isinstance(ids, Tensor):
         if ids.dim() != 1 or ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype is torch.bool:
             raise SampleIndexError(f"a tensor of ids must be (batch,) integers; got {ids.dtype} of shape {tuple(ids.shape)}")

@@ -138,16 +138,7 @@ def get_random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: dict[str, Any]) -> None:
-    """Put generators back to where :func:`get_random_state` found them.
-
-    Example:
-        >>> import torch
-        >>> state = get_random_state()
-        >>> first = torch.rand(2)
-        >>> set_random_state(state)
-        >>> torch.equal(torch.rand(2), first)
-        True
-    """
+    """Put generators back to where :func:`get_random_state` found them."""
     torch.set_rng_state(state["torch"].cpu())
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))

@@ -104,12 +104,7 @@ def _label(axes: Any, series: Sequence[Series], top: float) -> None:
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Move labels apart until neighbours are ``gap`` from each other, close to where they were and within [0, 1] if they fit.
-
-    Example:
-        >>> spread([1.0, 0.0, 1.0], gap=0.25)
-        [0.75, 0.0, 1.0]
-    """
+    """Move labels apart until neighbours are ``gap`` from each other, close to where they were and within [0, 1] if they fit."""
     order = sorted(range(len(places)), key=lambda item: places[item])
     moved = [places[item] for item in order]
     for position in range(1, len(moved)):

@@ -62,15 +62,7 @@ class Events:
 
 
 def weights_by_operand(logic: LogicLoss) -> dict[str, torch.Tensor]:
-    """The weights of each operand over (at most :data:`MOST_ROWS`) samples, flat, on the CPU.
-
-    Example:
-        >>> import dualogic as dl
-        >>> x = dl.var("x")
-        >>> weights = weights_by_operand(dl.LogicLoss((x <= 0) | (x >= 1), num_samples=3))
-        >>> {name: tuple(value.shape) for name, value in weights.items()}
-        {'rule/operand_0': (3,), 'rule/operand_1': (3,)}
-    """
+    """The weights of each operand over (at most :data:`MOST_ROWS`) samples, flat, on the CPU."""
     index = None
     if logic.num_samples is not None:
         stride = max(1, logic.num_samples // MOST_ROWS)

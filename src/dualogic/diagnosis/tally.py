@@ -143,13 +143,6 @@ def find_shared(parts: Iterable[Connective]) -> list[tuple[str, ...]]:
 
     What one of them asks for is not elsewhere for another: with ``dog >> animal`` and ``cat >> animal``, an animal that is a cat
     says nothing against the first rule.
-
-    Example:
-        >>> import dualogic as dl
-        >>> from dualogic.diagnosis.outline import outline
-        >>> dog, cat, animal = map(dl.boolean, ("dog", "cat", "animal"))
-        >>> find_shared([*outline("one", dog >> animal), *outline("two", cat >> animal), *outline("three", animal >> ~dog)])
-        [('one', 'two')]
     """
     found: dict[Hashable, list[str]] = {}
     for part in parts:

@@ -103,12 +103,7 @@ def summarize(findings: Mapping[str, Sequence[Finding]]) -> str:
 
 
 def rises(before: float, count_before: int, after: float, count_after: int, errors: float = SIGNIFICANT) -> bool:
-    """Whether a rate went up by more than chance; a handful of units is never enough.
-
-    Example:
-        >>> rises(0.0, 3, 1.0, 3), rises(0.0, 10, 1.0, 10), rises(0.5, 1000, 0.52, 1000)
-        (False, True, False)
-    """
+    """Whether a rate went up by more than chance; a handful of units is never enough."""
     # One more of either kind than was seen, so that a rate of 0 or 1 has an error.
     first, second = ((rate * count + 1) / (count + 2) for rate, count in ((before, count_before), (after, count_after)))
     error = math.sqrt(first * (1 - first) / (count_before + 2) + second * (1 - second) / (count_after + 2))

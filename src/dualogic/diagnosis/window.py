@@ -22,14 +22,7 @@ HISTORY = 1000
 
 
 class Look:
-    """Sums over the batch of one training call; on a CUDA device they travel to the host in one copy, in the background.
-
-    Example:
-        >>> import torch
-        >>> look = Look(7, {"rules": torch.ones(2, 3).double()}, {"delta": torch.ones(2).double()})
-        >>> look.arrived(), look.arrive().sums["rules"].shape
-        (True, torch.Size([2, 3]))
-    """
+    """Sums over the batch of one training call; on a CUDA device they travel to the host in one copy, in the background."""
 
     def __init__(self, step: int, sums: Sums, latest: Sums) -> None:
         self.step = step

@@ -47,12 +47,7 @@ def evidence(formula: Any, share: Any = True) -> Formula:
 
 
 def as_share(value: Any, what: str) -> float:
-    """``value`` as a number between 0 and 1; ``True`` is 1 and ``False`` is 0.
-
-    Example:
-        >>> as_share(True, "evidence"), as_share(0.9, "evidence")
-        (1.0, 0.9)
-    """
+    """``value`` as a number between 0 and 1; ``True`` is 1 and ``False`` is 0."""
     try:
         share = math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, RuntimeError):

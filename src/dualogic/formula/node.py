@@ -32,7 +32,7 @@ def _fingerprint(value: Any) -> Any:
 class _Interning(type):
     def __init__(cls, *arguments: Any) -> None:
         super().__init__(*arguments)
-        dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+        dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)  # type: ignore[arg-type]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return intern(super().__call__(*args, **kwargs))

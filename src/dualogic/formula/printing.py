@@ -59,13 +59,7 @@ def to_text(node: Node, limit: int | None = TEXT_LIMIT) -> str:
 
 
 def fingerprint(node: Node) -> str:
-    """A text that stands for a node where it is saved; of one that is too long to be written out, its beginning and a digest.
-
-    Example:
-        >>> import dualogic as dl
-        >>> fingerprint(dl.var("x") <= 1)
-        'x <= 1'
-    """
+    """A text that stands for a node where it is saved; of one that is too long to be written out, its beginning and a digest."""
     rope = to_rope(node)
     if rope.length <= TEXT_LIMIT:
         return rope.start(rope.length)

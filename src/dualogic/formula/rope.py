@@ -9,12 +9,6 @@ class Rope:
     """A text as the sequence of its parts, texts and ropes, which may be parts of others too.
 
     Its length is known without writing it out: a part that is used twice is counted twice and kept once.
-
-    Example:
-        >>> once = Rope("ab")
-        >>> twice = Rope(once, "+", once)
-        >>> twice.length, twice.start(4)
-        (5, 'ab+a')
     """
 
     __slots__ = ("length", "parts")

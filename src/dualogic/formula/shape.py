@@ -28,12 +28,7 @@ def shorten(text: str, limit: int = BRIEF) -> str:
 
 
 def format_count(number: int) -> str:
-    """A number of things; of a huge one only how many digits it has, which is more than Python would write out.
-
-    Example:
-        >>> format_count(12_345), format_count(2**20_000)
-        ('12,345', 'about 10^6020')
-    """
+    """A number of things; of a huge one only how many digits it has, which is more than Python would write out."""
     if number < 10**15:
         return f"{number:,}"
     return f"about 10^{int(number.bit_length() * math.log10(2.0))}"

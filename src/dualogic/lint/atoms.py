@@ -119,15 +119,7 @@ class Linear:
 
 
 def to_linear(expression: Any) -> Linear | None:
-    """A linear expression by its weights; ``None`` for any other.
-
-    Example:
-        >>> x, y = z3.Reals("x y")
-        >>> to_linear(2 * x - (y - x) + 1)
-        Linear(weights=(('x', Fraction(3, 1)), ('y', Fraction(-1, 1))), offset=Fraction(1, 1))
-        >>> to_linear(x * y) is None
-        True
-    """
+    """A linear expression by its weights; ``None`` for any other."""
     weights: dict[str, Fraction] = {}
     offset = Fraction(0)
     stack = [(expression, Fraction(1))]

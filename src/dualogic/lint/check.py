@@ -116,13 +116,7 @@ def _check_grouping(name: str, formula: Formula) -> list[Finding]:
 
 
 def ground_size(rules: Mapping[str, Formula]) -> int:
-    """How many formulas, terms and classes the rules have once their axes are written out.
-
-    Example:
-        >>> import dualogic as dl
-        >>> ground_size({"r": (dl.var("x", 10) <= 1).all()})
-        11
-    """
+    """How many formulas, terms and classes the rules have once their axes are written out."""
     leaves = (*SYMBOLS, Number, Constant)
     nodes = walk(*rules.values())
     parts = [node for node in nodes if not isinstance(node, leaves)]
@@ -148,13 +142,7 @@ def _copies(nodes: list[Node]) -> int:
 def check_ranges(
     rules: Mapping[str, Formula], ranges: Mapping[str, Any], strict: bool = True
 ) -> dict[str, tuple[float | None, float | None]]:
-    """The ranges as pairs of numbers or ``None``; ``strict`` refuses names that no rule uses.
-
-    Example:
-        >>> import dualogic as dl
-        >>> check_ranges({"r": dl.var("v") <= 1}, {"v": (0, None)})
-        {'v': (0.0, None)}
-    """
+    """The ranges as pairs of numbers or ``None``; ``strict`` refuses names that no rule uses."""
     symbols = collect_symbols(walk(*rules.values()))
     checked: dict[str, tuple[float | None, float | None]] = {}
     for name, limits in ranges.items():

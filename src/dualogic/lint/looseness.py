@@ -39,17 +39,6 @@ def check_looseness(name: str, formula: Formula, ranges: Ranges, timeout: float)
     """Look for outputs whose cost is below their distance to the satisfying set.
 
     A rule is looked at only if all of its atoms are comparisons, for which a distance is defined.
-
-    Example:
-        >>> import dualogic as dl
-        >>> v = dl.var("v")
-        >>> (finding,) = check_looseness("r", ((v <= 0) | (v >= 10)) & (v >= 2), {}, timeout=1)
-        >>> finding.message
-        "rule 'r' costs less than its distance from being satisfied: 1 at the example, where the distance is 9"
-        >>> finding.witness
-        {'v': 1.0}
-        >>> check_looseness("r", (v <= 0) | (v >= 10), {}, timeout=1)
-        []
     """
     search = _Search(formula, ranges, timeout)
     if not search.applies or search.is_tight():

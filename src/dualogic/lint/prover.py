@@ -21,18 +21,7 @@ class Answer:
 
 
 class Prover:
-    """One solver that keeps what it learned between questions, each of which may take ``timeout`` seconds.
-
-    Example:
-        >>> world = World([], {})
-        >>> prover = Prover(world, timeout=1)
-        >>> x = z3.Real("x")
-        >>> small, large, odd = prover.name(x < 0), prover.name(x > 0), prover.name(x == 3)
-        >>> prover.ask([small, odd, large]).verdict
-        'unsat'
-        >>> prover.minimise([odd, large, small], fixed=[]) == [large, small]
-        True
-    """
+    """One solver that keeps what it learned between questions, each of which may take ``timeout`` seconds."""
 
     def __init__(self, world: World, timeout: float) -> None:
         self.world = world

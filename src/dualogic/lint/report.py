@@ -57,12 +57,7 @@ def to_text(reports: Sequence[FileReport]) -> str:
 
 
 def summarise(reports: Sequence[FileReport]) -> str:
-    """How many findings of each severity there are.
-
-    Example:
-        >>> summarise([FileReport("my.rules", {}, [])])
-        '1 file: nothing found'
-    """
+    """How many findings of each severity there are."""
     files = f"{len(reports)} file{'' if len(reports) == 1 else 's'}"
     counts = []
     for severity in reversed(SEVERITIES):

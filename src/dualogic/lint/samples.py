@@ -29,12 +29,6 @@ def draw_inputs(formula: Formula, ranges: Ranges) -> dict[str, Tensor]:
 
     Variables lie between the rule's constants: first all entries in the middle of one interval, then at random within it or
     summing to 1. Classes are undecided first, then random. Ragged axes have their full length, and masks leave all in.
-
-    Example:
-        >>> import dualogic as dl
-        >>> v = dl.var("v")
-        >>> draw_inputs((v <= 0) | (v >= 10), {})["v"][:3]
-        tensor([ 5., -1., 11.], dtype=torch.float64)
     """
     shapes = [max_shape(symbol.shape) for symbol in formula.symbols.values()]
     large = sum(math.prod(shape) for shape in shapes) > LARGE

@@ -51,12 +51,6 @@ def to_nnf(formula: Formula, evidence: float | None = 0.0, resting: bool = False
             :class:`~dualogic.formula.connective.Resting`, which has another cost.
         unlabelled: what no label shows. An antecedent that is not marked itself is evidence if its consequent asks for it, see
             :class:`~dualogic.normalize.unlabelled.Asking`; so is a side of a resting ``Iff``, if the other side alone does.
-
-    Example:
-        >>> import dualogic as dl
-        >>> a, b = dl.boolean("a"), dl.boolean("b")
-        >>> to_nnf((a >> b) & ~(b >> a) & dl.Implies(a, ~b, evidence=False), evidence=1.0)
-        (evidence(~a) | b) & level(b & ~a) & (~a | ~b)
     """
     check_depth(formula)
     return _Pass(evidence, resting, Asking(unlabelled)).convert(formula, True)

@@ -20,15 +20,7 @@ BYTES = 16 << 20
 
 
 class Mean:
-    """The mean of numbers, or of scalars on some device, which nothing waits for before it is read.
-
-    Example:
-        >>> mean = Mean()
-        >>> mean.add(1.0)
-        >>> mean.add(torch.tensor(2.0))
-        >>> mean.read()
-        1.5
-    """
+    """The mean of numbers, or of scalars on some device, which nothing waits for before it is read."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -105,14 +97,7 @@ def pick(values: Any, what: str, count: int) -> Callable[[int], Any] | None:
 
 
 def fingerprint(count: int, tol: float, lead: float, *known: Any) -> str:
-    """The same for the same samples, as far as they are known by their labels and pictures.
-
-    Example:
-        >>> fingerprint(2, 0.0, 0.0, torch.tensor([0, 1])) == fingerprint(2, 0.0, 0.0, torch.tensor([0, 1]))
-        True
-        >>> fingerprint(2, 0.0, 0.0, torch.tensor([0, 1])) == fingerprint(2, 0.0, 0.0, torch.tensor([1, 1]))
-        False
-    """
+    """The same for the same samples, as far as they are known by their labels and pictures."""
     digest = hashlib.sha256(str((count, float(tol), float(lead))).encode())
     for values in known:
         _feed(digest, values)

@@ -93,12 +93,6 @@ def list_findings(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     Args:
         history: entries with ``epoch`` and, where something was judged, ``findings``: pairs of a rule's name and a kind.
-
-    Example:
-        >>> kinds = ["violated", "violated", "satisfied", "violated"]
-        >>> entries = [{"epoch": number, "findings": [["a", kind]]} for number, kind in enumerate(kinds)]
-        >>> [(found["kind"], found["epochs"]) for found in list_findings(entries)]
-        [('violated', [[0, 1], [3, 3]]), ('satisfied', [[2, 2]])]
     """
     found: dict[tuple[str, str], list[list[Any]]] = {}
     before: set[tuple[str, str]] = set()

@@ -16,12 +16,7 @@ _OPERATIONS = {**ARITHMETIC, "@": operator.matmul}
 
 
 def read_string(text: str) -> str:
-    r"""The characters between quotes.
-
-    Example:
-        >>> read_string('"a \\"dog\\""')
-        'a "dog"'
-    """
+    """The characters between quotes."""
     return _ESCAPE.sub(_unescape, text[1:-1])
 
 

@@ -79,7 +79,7 @@ def describe_value(value: Any) -> str:
 
 
 def collect_names(symbols: Any) -> dict[str, Any]:
-    """Names and what they stand for, from what a user gives as ``symbols``; see :func:`~dualogic.text.parsing.parse`."""
+    """Names and what they stand for, from what a user gives as ``symbols``; see :func:`~dualogic.text.rule_set.parse`."""
     if symbols is None:
         return {}
     declared = getattr(symbols, "names", None)

@@ -34,19 +34,7 @@ def collect_declared(formulas: Iterable[Formula]) -> dict[str, Any]:
 
 
 def write_rules(rules: Mapping[str, Formula], names: Mapping[str, Any], ranges: Ranges) -> str:
-    r"""The text of a rule file that declares axes, symbols, constants and groups, with the ranges of variables, and states rules.
-
-    Example:
-        >>> import dualogic as dl
-        >>> n = dl.axis("n", max=4)
-        >>> rule = (dl.var("x", n) <= dl.constant("most", 2)).all()
-        >>> print(write_rules({"small": rule}, collect_declared([rule]), {"x": (0, float("inf"))}), end="")
-        axis n: max 4
-        var x: n in [0, inf]
-        constant most = 2
-        <BLANKLINE>
-        rule small: (x <= most).all()
-    """
+    """The text of a rule file: it declares axes, symbols with their ranges, constants and groups, and states rules."""
     for name, formula in rules.items():
         for node in walk(formula):
             if isinstance(node, Application):
