@@ -201,7 +201,7 @@ class Vocabulary:
             return self._of_relation(name, bound)
         value = self._padded(name, bound)
         if self._from_probabilities(kind, name):
-            return both_logarithms(value)
+            return -negative_log(value), -negative_log(1.0 - value)
         if kind == "boolean":
             return torch.nn.functional.logsigmoid(value), torch.nn.functional.logsigmoid(-value)
         if kind == "class":
@@ -252,11 +252,6 @@ class Vocabulary:
                     exists = torch.arange(size.axis.max, device=bound.device) < length
                     return exists.expand(bound.batch, -1)
         raise AssertionError(f"axis {axis!r} belongs to no symbol")
-
-
-def both_logarithms(probability: Tensor) -> tuple[Tensor, Tensor]:
-    """``log p`` and ``log(1 - p)``, both finite."""
-    return -negative_log(probability), -negative_log(1.0 - probability)
 
 
 def log_softmax_and_rest(logits: Tensor) -> tuple[Tensor, Tensor]:

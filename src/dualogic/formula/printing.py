@@ -124,8 +124,8 @@ class _Texts:
 _NOTHING: Text = (Rope(), CALL)
 
 
-def _called(name: str, operands: Sequence[Node], texts: _Texts) -> Text:
-    return Rope(f"{name}(", _listed([texts.bare(operand) for operand in operands]), ")"), CALL
+def _called(opening: str, operands: Sequence[Node], texts: _Texts, closing: str = ")") -> Text:
+    return Rope(opening, _listed([texts.bare(operand) for operand in operands]), closing), CALL
 
 
 def _listed(parts: list[Rope], separator: str = ", ") -> Rope:
@@ -164,8 +164,8 @@ def _dims(node: Any) -> str:
 
 def _comparison(node: Comparison, texts: _Texts) -> Text:
     if node.margin:
-        sides = _listed([texts.bare(node.left), texts.bare(node.right)])
-        return Rope(f"{_FUNCTIONS[node.operation]}(", sides, f", margin={format_number(node.margin)})"), CALL
+        margin = f", margin={format_number(node.margin)})"
+        return _called(f"{_FUNCTIONS[node.operation]}(", (node.left, node.right), texts, margin)
     return _compared(node, texts, node.operation)
 
 
@@ -210,12 +210,7 @@ def _implication(node: Implication | Resting, texts: _Texts) -> Text:
 
 def _evidence(node: Evidence, texts: _Texts) -> Text:
     share = "" if node.share == 1.0 else f", {format_number(node.share)}"
-    return Rope("evidence(", texts.bare(node.operand), f"{share})"), CALL
-
-
-def _cardinality(node: Cardinality, texts: _Texts) -> Text:
-    operands = _listed([texts.bare(operand) for operand in node.operands])
-    return Rope("ExactlyOne(" if node.exact else f"AtMost({node.bound}, ", operands, ")"), CALL
+    return _called("evidence(", (node.operand,), texts, f"{share})")
 
 
 def _quantifier(node: Quantifier, texts: _Texts) -> Text:
@@ -232,29 +227,24 @@ _RENDERERS: dict[type, Callable[[Any, _Texts], Text]] = {
     **dict.fromkeys(INDEXED, lambda node, texts: (Rope(texts.wrap(node.operand, CALL), format_items(node.items)), CALL)),
     Number: lambda node, _: (Rope(format_number(node.value)), UNARY if node.value < 0 else CALL),
     Constant: lambda node, _: (Rope(format_rows(node.rows()) if node.name is None else node.name), CALL),
-    Arithmetic: _arithmetic,
-    NumberArithmetic: _arithmetic,
-    NumberTable: lambda node, texts: _called(node.name, node.operands, texts),
+    **dict.fromkeys((Arithmetic, NumberArithmetic), _arithmetic),
     MatrixProduct: lambda node, texts: (Rope(texts.wrap(node.left, PRODUCT), " @ ", texts.wrap(node.right, UNARY)), PRODUCT),
     Negation: _negation,
-    Absolute: lambda node, texts: (Rope("abs(", texts.bare(node.operand), ")"), CALL),
+    Absolute: lambda node, texts: _called("abs(", (node.operand,), texts),
     Reduction: lambda node, texts: (Rope(texts.wrap(node.operand, CALL), f".{node.operation}({_dims(node)})"), CALL),
-    Application: lambda node, texts: _called(node.name, node.operands, texts),
+    **dict.fromkeys((Application, NumberTable), lambda node, texts: _called(f"{node.name}(", node.operands, texts)),
     Probabilities: lambda node, texts: (Rope(texts.wrap(node.operand, CALL), ".probabilities"), CALL),
-    MaskJunction: _junction,
-    MaskComplement: _complement,
     Comparison: _comparison,
     ClassIn: _class_in,
     ClassEqual: lambda node, texts: _compared(node, texts, "=="),
     ClassRelation: lambda node, texts: _compared(node, texts, node.operation),
-    Junction: _junction,
-    Complement: _complement,
-    Implication: _implication,
-    Resting: _implication,
+    **dict.fromkeys((Junction, MaskJunction), _junction),
+    **dict.fromkeys((Complement, MaskComplement), _complement),
+    **dict.fromkeys((Implication, Resting), _implication),
     Premise: lambda node, texts: texts.render(node.operand),
-    Equivalence: lambda node, texts: _called("Xor" if node.negated else "Iff", (node.left, node.right), texts),
-    Cardinality: _cardinality,
+    Equivalence: lambda node, texts: _called("Xor(" if node.negated else "Iff(", (node.left, node.right), texts),
+    Cardinality: lambda node, texts: _called("ExactlyOne(" if node.exact else f"AtMost({node.bound}, ", node.operands, texts),
     Quantifier: _quantifier,
-    Level: lambda node, texts: (Rope("level(", texts.bare(node.operand), ")"), CALL),
+    Level: lambda node, texts: _called("level(", (node.operand,), texts),
     Evidence: _evidence,
 }

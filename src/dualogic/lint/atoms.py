@@ -9,12 +9,12 @@ from typing import Any
 
 import z3
 
-from dualogic.circuits.grounding import fit
+from dualogic.circuits.grounding import fit, positions
 from dualogic.formula.atom import NEGATED, Comparison
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
-from dualogic.lint.terms import TermEncoder, positions
+from dualogic.lint.terms import TermEncoder
 from dualogic.lint.world import Entry, World, constant, exact
 
 Key = tuple[int, Entry, str]

@@ -37,7 +37,8 @@ def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]
     if any(isinstance(node, (BooleanExpression, ClassIn, ClassEqual, ClassRelation)) for node in nodes):
         costs.append("probability")
     inputs = draw_inputs(formula, ranges)
-    if len(next(iter(inputs.values()))) * _size(nodes) > LARGEST or _clauses(nodes) > MOST_CLAUSES:
+    clauses = sum(math.comb(len(node.operands), node.bound + 1) for node in nodes if isinstance(node, Cardinality))
+    if len(next(iter(inputs.values()))) * _size(nodes) > LARGEST or clauses > MOST_CLAUSES:
         return [found("unknown", (name,), f"rule {name!r}: its gradient was not looked at: the rule is too large")]
     for class_cost in costs:
         try:
@@ -68,11 +69,6 @@ def _size(nodes: Iterable[Node]) -> int:
             classes = sum(map(len, node.ranges)) * max(map(len, node.ranges))
         total += entries * (node.left.symbol.size**2 if isinstance(node, ClassEqual) else classes)
     return total
-
-
-def _clauses(nodes: Iterable[Node]) -> int:
-    """How many clauses the counts of a rule are written out to."""
-    return sum(math.comb(len(node.operands), node.bound + 1) for node in nodes if isinstance(node, Cardinality))
 
 
 def _flat_places(formula: Formula, inputs: Mapping[str, Tensor], class_cost: str) -> list[int]:

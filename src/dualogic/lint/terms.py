@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import z3
 
-from dualogic.circuits.grounding import fit
+from dualogic.circuits.grounding import fit, positions
 from dualogic.formula.function import Application
-from dualogic.formula.shape import Item, Ragged, Shape, max_shape
+from dualogic.formula.shape import Item, Ragged, Shape
 from dualogic.formula.symbol import Probabilities, Variable
 from dualogic.formula.term import (
     ARITHMETIC,
@@ -136,14 +135,6 @@ class TermEncoder:
             for dim, size in enumerate(shape)
             if dim in dims and isinstance(size, Ragged)
         ]
-
-
-def positions(shape: Shape, dims: tuple[int, ...], kept: Entry) -> Iterator[Entry]:
-    """All positions of ``shape`` that agree with ``kept`` outside of ``dims``."""
-    sizes = max_shape(shape)
-    for chosen in itertools.product(*(range(sizes[dim]) for dim in dims)):
-        fixed, free = iter(kept), dict(zip(dims, chosen))
-        yield tuple(free[dim] if dim in free else next(fixed) for dim in range(len(shape)))
 
 
 def locate(items: tuple[Item, ...], position: Entry, shape: Shape, world: World) -> Alternatives:

@@ -178,7 +178,10 @@ class World:
             return made is not None and z3.is_true(model.eval(made, model_completion=True))
         if isinstance(symbol, Variable):
             made = self._made.get(("number", name, entry))
-            return self._default(name) if made is None else as_float(model.eval(made, model_completion=True))
+            if made is not None:
+                return as_float(model.eval(made, model_completion=True))
+            low, high = self.ranges.get(name, (None, None))
+            return min(max(0.0, -math.inf if low is None else float(low)), math.inf if high is None else float(high))
         labels = list(range(symbol.size)) if symbol.classes is None else list(symbol.classes)
         if ("probabilities", name, entry) in self._made:
             numbers = [
@@ -189,11 +192,6 @@ class World:
         if chosen is None:
             return labels[0]
         return next(label for label, choice in zip(labels, chosen) if z3.is_true(model.eval(choice, model_completion=True)))
-
-    def _default(self, name: str) -> float:
-        low, high = self.ranges.get(name, (None, None))
-        low, high = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
-        return min(max(0.0, low), high)
 
     def made(self, name: str) -> list[Entry]:
         """The positions of a symbol whose numbers were asked for."""

@@ -101,9 +101,6 @@ class _Pass:
             self.done[key] = _CONVERSIONS[type(node)](self, node, positive)
         return self.done[key]
 
-    def literal(self, node: Formula, positive: bool) -> Formula:
-        return node if positive else Complement(node)
-
     def comparison(self, node: Comparison, positive: bool) -> Formula:
         return node if positive else Comparison(NEGATED[node.operation], node.left, node.right, 0.0)
 
@@ -116,12 +113,6 @@ class _Pass:
     def junction(self, node: Junction, positive: bool) -> Formula:
         operation = node.operation if positive else _FLIPPED[node.operation]
         return join(operation, [self.convert(operand, positive) for operand in node.operands])
-
-    def complement(self, node: Complement, positive: bool) -> Formula:
-        return self.convert(node.operand, not positive)
-
-    def level(self, node: Level, positive: bool) -> Formula:
-        return self.convert(node.operand, positive)
 
     def implication(self, node: Implication, positive: bool) -> Formula:
         given, consequent = node.antecedent, self.convert(node.consequent, positive)
@@ -141,9 +132,6 @@ class _Pass:
         if isinstance(literal, Comparison) or not is_literal(literal):
             believed = Premise(believed)
         return Resting(believed, consequent, share)
-
-    def marked(self, node: Evidence, positive: bool) -> Formula:
-        return mark_literals(self.convert(node.operand, positive), node.share)
 
     def equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")
@@ -172,18 +160,16 @@ class _Pass:
         return Quantifier(operation, self.convert(node.operand, positive), node.dims, node.where, node.tied)
 
 
+_LITERALS = (Boolean, BooleanIndex, ClassIn, ClassRelation)
 _CONVERSIONS: dict[type[Formula], Callable[[_Pass, Any, bool], Formula]] = {
-    Boolean: _Pass.literal,
-    BooleanIndex: _Pass.literal,
-    ClassIn: _Pass.literal,
-    ClassRelation: _Pass.literal,
+    **dict.fromkeys(_LITERALS, lambda _, node, positive: node if positive else Complement(node)),
     Comparison: _Pass.comparison,
     ClassEqual: _Pass.class_equal,
     Junction: _Pass.junction,
-    Complement: _Pass.complement,
-    Level: _Pass.level,
+    Complement: lambda step, node, positive: step.convert(node.operand, not positive),
+    Level: lambda step, node, positive: step.convert(node.operand, positive),
     Implication: _Pass.implication,
-    Evidence: _Pass.marked,
+    Evidence: lambda step, node, positive: mark_literals(step.convert(node.operand, positive), node.share),
     Equivalence: _Pass.equivalence,
     Cardinality: _Pass.cardinality,
     Quantifier: _Pass.quantifier,
