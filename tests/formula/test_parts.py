@@ -2,8 +2,7 @@
 
 import dualogic as dl
 from dualogic.formula.evidence import as_share
-from dualogic.formula.printing import fingerprint
-from dualogic.formula.rope import Rope
+from dualogic.formula.printing import Rope, fingerprint
 from dualogic.formula.shape import format_count
 
 

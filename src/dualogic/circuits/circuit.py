@@ -15,8 +15,7 @@ from torch import Tensor
 from dualogic.circuits.network import KINDS, ONE, Network
 from dualogic.constants import Constants
 
-GROUP_OVERHEAD = 64
-"""What the tensor operations of a group cost before they touch any number, in rows of a batch of 128."""
+GROUP_OVERHEAD = 64  # what the tensor operations of a group cost before they touch any number, in rows of a batch of 128
 
 
 @dataclasses.dataclass

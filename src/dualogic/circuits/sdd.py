@@ -8,8 +8,7 @@ from dualogic.circuits.grounding import Proposition
 from dualogic.errors import MissingExtraError, SizeError, how_to_install
 
 VTREES = ("balanced", "right", "left")
-MAX_DEPTH = 128
-"""How deep a vtree may be: pysdd recurses on the C stack, which 8 MB exhaust at 200 to 300 levels."""
+MAX_DEPTH = 128  # how deep a vtree may be: pysdd recurses on the C stack, which 8 MB exhaust at 200 to 300 levels
 
 
 class Compiler:

@@ -30,8 +30,7 @@ ABSENT = -1e30
 
 FIXED = ("mask", "axis")
 
-Key = tuple[Any, ...]
-"""What a variable means: an atom, or ``(kind, name, entry, number)`` for a class or switch."""
+Key = tuple[Any, ...]  # what a variable means: an atom, or `(kind, name, entry, number)` for a class or switch
 
 
 class Relation:

@@ -23,8 +23,7 @@ PLAINLY = {
     KeyboardInterrupt: "interrupted; a run goes on where it was when started again",
 }
 """What errors of Python mean to who types commands."""
-GROUP = "dualogic.commands"
-"""Entry points by which other packages add commands."""
+GROUP = "dualogic.commands"  # entry points by which other packages add commands
 
 
 class Command(Protocol):

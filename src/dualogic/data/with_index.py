@@ -13,8 +13,7 @@ from torch.utils.data import Dataset, IterableDataset
 from dualogic.arguments import check_offset
 from dualogic.errors import DataError, FormulaTypeError, OptionError, SampleIndexError
 
-Join = Callable[[int, Any], Any]
-"""An index and an item to one item."""
+Join = Callable[[int, Any], Any]  # an index and an item to one item
 
 
 class WithIndex(Dataset[Any]):

@@ -17,8 +17,7 @@ EXPLANATION = (
     "all digits. Accuracy (%) on all held-out images; rule met, Q and not-P (%) on held-out 6s, where a class must lead by 0.1. "
     "Weight on Q: from 0, all on not-P, to 1, all on Q."
 )
-MOST = 50.0
-"""A statement about the held-out 6s is made where it holds for more than this percentage of them."""
+MOST = 50.0  # a statement about the held-out 6s is made where it holds for more than this percentage of them
 
 
 def row_label(method: str) -> str:

@@ -18,8 +18,7 @@ from dualogic.loss import LogicLoss
 
 BATCH = 64
 LEARNING_RATE = 1e-3
-LEAD = 0.1
-"""By how much a class must lead to count, as in the paper's digit tables."""
+LEAD = 0.1  # by how much a class must lead to count, as in the paper's digit tables
 
 upright = categorical("f", CLASSES, input="logits")
 turned = categorical("g", CLASSES, input="logits")

@@ -26,10 +26,8 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
 
-CHUNK = 8192
-"""Samples that are evaluated at a time at most, so that a whole data set can be passed in one call ..."""
-CHUNK_VALUES = 2**22
-"""... and truth values of operands, for rules of many clauses."""
+CHUNK = 8192  # samples that are evaluated at a time at most, so that a whole data set can be passed in one call ...
+CHUNK_VALUES = 2**22  # ... and truth values of operands, for rules of many clauses
 
 
 class Diagnosis:

@@ -11,8 +11,7 @@ from dualogic.diagnosis.report import ConnectiveReport, Finding, Judged, Report,
 from dualogic.diagnosis.verdict import HALF, NEVER, class_name, percent, rises
 from dualogic.errors import StateError
 
-WORSE_ERRORS = 2.0
-"""Standard errors by which rules must hold less often to be called worse; both models saw the same samples."""
+WORSE_ERRORS = 2.0  # standard errors by which rules must hold less often to be called worse; both models saw the same samples
 
 
 @dataclasses.dataclass(frozen=True)

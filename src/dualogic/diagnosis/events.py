@@ -12,8 +12,7 @@ from typing_extensions import Self
 from dualogic.errors import MissingExtraError, how_to_install
 from dualogic.loss import LogicLoss
 
-MOST_ROWS = 4096
-"""Rows of the table in a histogram, evenly spaced."""
+MOST_ROWS = 4096  # rows of the table in a histogram, evenly spaced
 
 
 class Events:

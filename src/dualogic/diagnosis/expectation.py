@@ -19,8 +19,7 @@ from dualogic.formula.inspect import describe
 from dualogic.formula.node import Node
 from dualogic.formula.symbol import Categorical, Mask, Variable
 
-SURE = 50.0
-"""The logit of a class or a Boolean that is known."""
+SURE = 50.0  # the logit of a class or a Boolean that is known
 
 
 def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: Bound) -> dict[str, Tensor]:

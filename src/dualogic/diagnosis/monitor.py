@@ -27,10 +27,8 @@ from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
 from dualogic.loss.beliefs import first_view
 
-PATIENCE = 3
-"""Looks in a row that must agree before an alarm is raised, or cleared."""
-MOST_RULES = 8
-"""Rules whose gradients are taken at one look; more take turns."""
+PATIENCE = 3  # looks in a row that must agree before an alarm is raised, or cleared
+MOST_RULES = 8  # rules whose gradients are taken at one look; more take turns
 
 
 class Monitor:

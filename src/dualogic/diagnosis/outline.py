@@ -10,8 +10,7 @@ from dualogic.formula.connective import Complement, Equivalence, Formula, Implic
 from dualogic.formula.evidence import Evidence
 from dualogic.normalize.nnf import to_nnf
 
-CHOICES = ("or", "implies")
-"""The kinds of connectives that can be satisfied in several ways."""
+CHOICES = ("or", "implies")  # the kinds of connectives that can be satisfied in several ways
 
 
 @dataclasses.dataclass(frozen=True)

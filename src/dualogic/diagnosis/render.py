@@ -11,11 +11,9 @@ from dualogic.diagnosis.report import ConnectiveReport, Report, RuleReport, Shor
 from dualogic.diagnosis.verdict import KINDS, REMEDIES, class_name, percent
 from dualogic.errors import SymbolError
 
-MANY = 5
-"""More rules than this are shown as one table."""
+MANY = 5  # more rules than this are shown as one table
 MOST_CONNECTIVES = 12
-MOST_BRANCHES = 12
-"""What is shown of long rules; the dictionary form has everything."""
+MOST_BRANCHES = 12  # what is shown of long rules; the dictionary form has everything
 
 
 @dataclasses.dataclass(frozen=True)

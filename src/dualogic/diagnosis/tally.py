@@ -13,8 +13,7 @@ from torch import Tensor
 from dualogic.diagnosis.observation import Observed
 from dualogic.diagnosis.outline import Connective, strip
 
-CHOICE_MARGIN = 0.01
-"""A weight counts as the duals' choice where it exceeds every other of its connective by more than this."""
+CHOICE_MARGIN = 0.01  # a weight counts as the duals' choice where it exceeds every other of its connective by more than this
 
 
 class Tally:

@@ -32,26 +32,17 @@ KINDS = (
 )
 """The most serious first."""
 
-MUCH_VIOLATED = 0.1
-"""A rule that fails on more of the samples than this is called violated."""
-CLASS_VIOLATED = 0.5
-"""So is one that fails on more of the samples of one class than this."""
-NEVER = 0.01
-"""An antecedent that is true for fewer units than this is called never true ..."""
-SELDOM = 0.1
-"""... unless there is a class in which it is true for at least this fraction."""
-EVERY = 0.99
-"""A branch that alone satisfies more of the satisfied units than this takes every one."""
-UNIFORM = 0.999
-"""Weights of a larger normalised entropy than this are called uniform."""
+MUCH_VIOLATED = 0.1  # a rule that fails on more of the samples than this is called violated
+CLASS_VIOLATED = 0.5  # so is one that fails on more of the samples of one class than this
+NEVER = 0.01  # an antecedent that is true for fewer units than this is called never true ...
+SELDOM = 0.1  # ... unless there is a class in which it is true for at least this fraction
+EVERY = 0.99  # a branch that alone satisfies more of the satisfied units than this takes every one
+UNIFORM = 0.999  # weights of a larger normalised entropy than this are called uniform
 WIDELY = 0.1
 """Against a baseline, a consequent that came on at least this fraction of the units elsewhere is applied too widely."""
-TOO_OFTEN = 0.25
-"""Without one, it must hold there on this fraction more than the labels say: networks have biases of their own."""
-SIGNIFICANT = 4.0
-"""Standard errors by which a rate must have moved to be called different."""
-FEW = 5
-"""Units that must have been seen to be counted on."""
+TOO_OFTEN = 0.25  # without one, it must hold there on this fraction more than the labels say: networks have biases of their own
+SIGNIFICANT = 4.0  # standard errors by which a rate must have moved to be called different
+FEW = 5  # units that must have been seen to be counted on
 HALF = 0.5
 
 EVIDENCE = (

@@ -18,24 +18,18 @@ from dualogic.diagnosis.window import Window
 from dualogic.loss import LogicLoss
 from dualogic.methods.distributional import DistributionalMethod
 
-SETTLED = 10
-"""Looks before anything but a missing gradient is judged."""
-DENIAL = 0.95
-"""A rule that spends more of its pull than this on making its antecedent less true teaches nothing else."""
+SETTLED = 10  # looks before anything but a missing gradient is judged
+DENIAL = 0.95  # a rule that spends more of its pull than this on making its antecedent less true teaches nothing else
 AGAINST = 0.15
 """A rule that spends this much of its pull on logarithms of belief against an antecedent that is never true holds it down."""
 STILL = 0.25
 """A late pull of at least this fraction of the one at the start has not faded: the rule still works against something."""
 EXCUSES = (SWITCHED_OFF, NO_GRADIENT, LOCKED_IN, FROZEN)
 """Alarms that explain why a rule stays violated, so that nothing is said against the rule itself."""
-VISITS = 5
-"""Visits of each sample before its weights are expected to have moved."""
-ZERO = 1e-6
-"""A rule's gradient below this fraction of the one at the optimal duals is none."""
-MILD = 0.5
-"""A floor of delta from which on it cannot make a rule pull more than about twice as hard as a loss of weight 1."""
-RISEN = 1.1
-"""A task's loss this many times its lowest running mean has risen."""
+VISITS = 5  # visits of each sample before its weights are expected to have moved
+ZERO = 1e-6  # a rule's gradient below this fraction of the one at the optimal duals is none
+MILD = 0.5  # a floor of delta from which on it cannot make a rule pull more than about twice as hard as a loss of weight 1
+RISEN = 1.1  # a task's loss this many times its lowest running mean has risen
 
 
 def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Alarm]:

@@ -11,14 +11,11 @@ from torch import Tensor
 
 Sums = dict[Hashable, Tensor]
 
-DECAY = 0.9
-"""What remains of the weight of a look at the next one; so the recent past is about ten looks."""
-START = 5
-"""The first looks, which are the reference."""
+DECAY = 0.9  # what remains of the weight of a look at the next one; so the recent past is about ten looks
+START = 5  # the first looks, which are the reference
 LATE = 20
 """Looks over which a late pull is averaged (it comes from few samples, those that resist), and a rule can stop improving."""
-HISTORY = 1000
-"""Looks that are kept in ``Monitor.history``."""
+HISTORY = 1000  # looks that are kept in `Monitor.history`
 
 
 class Look:

@@ -45,9 +45,9 @@ def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, 
         position += 1
         entry = _as_positions(entry, size, where)
         if isinstance(entry, slice):
-            item, new_size = _resolve_slice(entry, size, where)
+            item, left = _resolve_slice(entry, size, where)
             items.append(item)
-            result.append(new_size)
+            result.append(left)
         elif isinstance(entry, (list, range)):
             picks = tuple(_resolve_position(pick, size, where) for pick in entry)
             if not picks:
@@ -58,7 +58,12 @@ def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, 
             result.append(len(picks))
         else:
             items.append(("at", _resolve_position(entry, size, where)))
-    _refuse_moved_axis(items, where)
+    advanced = [place for place, item in enumerate(items) if item[0] in ("at", "take")]
+    if any(item[0] == "take" for item in items) and advanced[-1] - advanced[0] >= len(advanced):
+        raise ShapeError(
+            f"numpy moves the axis of a list of positions (here a backwards slice is one too) to the front when a slice or None "
+            f"stands between it and an int, in {where}; index in two steps to say which order is meant"
+        )
     return tuple(items), tuple(result)
 
 
@@ -73,15 +78,6 @@ def _as_positions(entry: Any, size: Size, where: Deferred) -> Any:
             raise ShapeError(f"{len(entry)} bools cannot select from an axis of size {size} in {where}; give one for each entry")
         return [place for place, chosen in enumerate(entry) if chosen]
     return entry
-
-
-def _refuse_moved_axis(items: list[Item], where: Deferred) -> None:
-    advanced = [position for position, item in enumerate(items) if item[0] in ("at", "take")]
-    if any(item[0] == "take" for item in items) and advanced[-1] - advanced[0] >= len(advanced):
-        raise ShapeError(
-            f"numpy moves the axis of a list of positions (here a backwards slice is one too) to the front when a slice or None "
-            f"stands between it and an int, in {where}; index in two steps to say which order is meant"
-        )
 
 
 def _resolve_position(entry: Any, size: Size, where: Deferred) -> int:

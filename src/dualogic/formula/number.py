@@ -9,17 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, SizeError
-from dualogic.formula.operators import Operators
+from dualogic.formula.node import Operators
 from dualogic.formula.shape import Deferred, as_int, broadcast
 from dualogic.formula.term import ARITHMETIC, Number, Term
 
 if TYPE_CHECKING:
     from dualogic.formula.connective import Formula
 
-PAIRS = 1_000_000
-"""How many combinations of its parts' values one operation may have."""
-LARGEST = 2**53
-"""Whole numbers up to here are exact, also as floating point numbers."""
+PAIRS = 1_000_000  # how many combinations of its parts' values one operation may have
+LARGEST = 2**53  # whole numbers up to here are exact, also as floating point numbers
 LARGEST_POWER = 53
 
 

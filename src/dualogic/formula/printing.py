@@ -6,6 +6,7 @@ with the symbols at hand gives the same node back (a test does so).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -28,7 +29,6 @@ from dualogic.formula.inspect import INDEXED, SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberArithmetic, NumberTable
 from dualogic.formula.relation import ClassRelation
-from dualogic.formula.rope import Rope
 from dualogic.formula.shape import format_count
 from dualogic.formula.symbol import MaskComplement, MaskJunction, Probabilities
 from dualogic.formula.term import Absolute, Arithmetic, Constant, MatrixProduct, Negation, Number, Reduction
@@ -43,6 +43,50 @@ TEXT_LIMIT: Final = 1_000_000
 can be exponentially longer than what it stands for.
 """
 _SHOWN = 1000
+
+
+class Rope:
+    """A text as the sequence of its parts, texts and ropes, which may be parts of others too.
+
+    Its length is known without writing it out: a part that is used twice is counted twice and kept once.
+    """
+
+    __slots__ = ("length", "parts")
+
+    def __init__(self, *parts: str | Rope) -> None:
+        self.parts = parts
+        self.length: int = sum(len(part) if isinstance(part, str) else part.length for part in parts)
+
+    def start(self, limit: int) -> str:
+        """The first ``limit`` characters."""
+        found: list[str] = []
+        stack: list[str | Rope] = [self]
+        while stack and limit > 0:
+            part = stack.pop()
+            if isinstance(part, str):
+                found.append(part[:limit])
+                limit -= len(part)
+            else:
+                stack.extend(reversed(part.parts))
+        return "".join(found)
+
+    def digest(self) -> str:
+        """A fingerprint that two ropes of the same parts have in common, in a time that is linear in what is kept."""
+        done: dict[int, bytes] = {}
+        stack: list[Rope] = [self]
+        while stack:
+            rope = stack[-1]
+            lacking = [part for part in rope.parts if isinstance(part, Rope) and id(part) not in done]
+            if lacking and id(rope) not in done:
+                stack.extend(lacking)
+                continue
+            stack.pop()
+            whole = hashlib.sha256()
+            for part in rope.parts:
+                whole.update(b"text" + hashlib.sha256(part.encode()).digest() if isinstance(part, str) else done[id(part)])
+            done[id(rope)] = whole.digest()
+        return done[id(self)].hex()
+
 
 Text = tuple[Rope, int]
 

@@ -120,12 +120,9 @@ def _check_range(operation: str, left: Any, right: Any) -> None:
     else:
         never, always = ours[0] >= theirs[-1], ours[-1] < theirs[0]
     if never or always:
-        spans = [f"{side.brief()} is {_describe(values_of(side))}" for side in (left, right) if not isinstance(side, Number)]
+        sides = [(side.brief(), values_of(side)) for side in (left, right) if not isinstance(side, Number)]
+        spans = [f"{text} is {values[0]}" + (f" to {values[-1]}" if len(values) > 1 else "") for text, values in sides]
         raise SymbolError(
             f"{left.brief()} {operation} {right.brief()} {'always' if always else 'never'} holds: {' and '.join(spans)}; leave "
             f"it out, or declare more classes"
         )
-
-
-def _describe(values: Sequence[int]) -> str:
-    return f"{values[0]} to {values[-1]}" if len(values) > 1 else str(values[0])

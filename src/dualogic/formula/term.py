@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, ShapeError
 from dualogic.formula.indexing import resolve_index
-from dualogic.formula.node import Node
-from dualogic.formula.operators import Operators
+from dualogic.formula.node import Node, Operators
 from dualogic.formula.shape import WHOLE, Deferred, Item, check_name, format_shape, normalize_dims, remove_dims
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from dualogic.lint.encode import Encoder
 from dualogic.lint.terms import TermEncoder
 from dualogic.lint.world import Entry, World, constant, exact
 
-Key = tuple[int, Entry, str]
-"""A ground atom: its comparison, its position and its sign."""
+Key = tuple[int, Entry, str]  # a ground atom: its comparison, its position and its sign
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,8 +20,7 @@ from dualogic.normalize.nnf import check_depth
 
 TIMEOUT = 3.0
 GROUND_LIMIT = 100_000
-COPIES_LIMIT = 2_000
-"""Of the places of a formula that is mostly copies of its parts."""
+COPIES_LIMIT = 2_000  # of the places of a formula that is mostly copies of its parts
 
 
 def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float = TIMEOUT) -> list[Finding]:

@@ -24,8 +24,7 @@ from dualogic.methods.mixture import Mixture
 
 FLAT = 1e-9
 NUDGE = 1e-3
-LARGEST = 20_000_000
-"""How many numbers an evaluation may need."""
+LARGEST = 20_000_000  # how many numbers an evaluation may need
 MOST_CLAUSES = 20_000
 """How many clauses a count such as ``ExactlyOne`` may be written out to; more take longer to compile than to ask about."""
 

@@ -25,14 +25,12 @@ from dualogic.lint.finding import Finding, found
 from dualogic.lint.samples import Ranges, as_witness, draw_inputs
 from dualogic.lint.world import World, as_float, constant, exact
 
-Place = tuple[str, dict[str, Any], float, Union[float, None]]
-"""A verdict, an output, its cost and its distance."""
+Place = tuple[str, dict[str, Any], float, Union[float, None]]  # a verdict, an output, its cost and its distance
 NO_ANSWER: Place = ("unknown", {}, 0.0, None)
 CANDIDATES = 6
 MOST_NUMBERS = 12
 MOST_ATOMS = 40
-MOST_PARTS = 8
-"""Beyond these, the question for all outputs at once is not asked: it would hardly be answered."""
+MOST_PARTS = 8  # beyond these, the question for all outputs at once is not asked: it would hardly be answered
 
 
 def check_looseness(name: str, formula: Formula, ranges: Ranges, timeout: float) -> list[Finding]:

@@ -20,8 +20,7 @@ from dualogic.formula.term import Constant, Number
 Ranges = Mapping[str, tuple[float | None, float | None]]
 MOST_INTERVALS = 12
 RANDOM = 8
-LARGE = 20_000
-"""Symbols with more entries than this get fewer inputs."""
+LARGE = 20_000  # symbols with more entries than this get fewer inputs
 
 
 def draw_inputs(formula: Formula, ranges: Ranges) -> dict[str, Tensor]:

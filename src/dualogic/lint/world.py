@@ -18,8 +18,7 @@ from dualogic.formula.node import walk
 from dualogic.formula.shape import Ragged, max_shape
 from dualogic.formula.symbol import Categorical, Mask, Probabilities, Variable
 
-Entry = tuple[int, ...]
-"""A position within the axes of a symbol, at their largest sizes."""
+Entry = tuple[int, ...]  # a position within the axes of a symbol, at their largest sizes
 Range = tuple[Any, Any]
 
 

@@ -31,8 +31,7 @@ from dualogic.formula.relation import ClassRelation
 from dualogic.normalize.literals import mark_literals
 from dualogic.normalize.unlabelled import Asking, Unlabelled
 
-MOST_LEVELS = 120
-"""Levels of connectives: a pass takes three to five of Python's thousand frames for each."""
+MOST_LEVELS = 120  # levels of connectives: a pass takes three to five of Python's thousand frames for each
 _FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
 
 

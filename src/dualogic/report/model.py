@@ -15,8 +15,7 @@ from dualogic.report.headline import SEVERITY, TONES, Headline, describe_untaugh
 from dualogic.report.reading import Record, find_baseline
 from dualogic.report.summary import ALL, POOL, list_findings, summarize
 
-RECORDED = "recorded measures"
-"""Stands for the rule where a run kept what its task measured on the pool, and no diagnosis."""
+RECORDED = "recorded measures"  # stands for the rule where a run kept what its task measured on the pool, and no diagnosis
 NO_BASELINE = (
     "a run without the rule on the same samples, among these or beside this one; so the verdict cannot say what the network did "
     "without the rule"

@@ -15,12 +15,9 @@ from dualogic.report import stored
 from dualogic.report.stored import CONFIG, DIAGNOSIS, METRICS, RESULT, check_config, read_object
 from dualogic.report.summary import POOL, VALIDATION
 
-NO_RULE = "none"
-"""The method of a run without a rule, with which others are compared."""
-UNTAUGHT = (NO_RULE, "supervised", "entropy")
-"""Methods that teach no rule, for folders that do not say it."""
-KEYS = {"report", "samples", "words", "pictures", "captions"}
-"""What a diagnosis has about each part."""
+NO_RULE = "none"  # the method of a run without a rule, with which others are compared
+UNTAUGHT = (NO_RULE, "supervised", "entropy")  # methods that teach no rule, for folders that do not say it
+KEYS = {"report", "samples", "words", "pictures", "captions"}  # what a diagnosis has about each part
 
 
 @dataclasses.dataclass(frozen=True)

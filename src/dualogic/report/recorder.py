@@ -24,10 +24,8 @@ from dualogic.report.reading import NO_RULE
 from dualogic.report.seen import Mean, Seen, fingerprint, pick
 from dualogic.report.summary import POOL, VALIDATION, WORST, keep_part, summarize
 
-SHARE = 0.003
-"""Of the training's time, what looks at the rules may take, and as much for writing files ..."""
-GRACE = 0.05
-"""... and seconds of looks that are free, so that a training of a second has curves too."""
+SHARE = 0.003  # of the training's time, what looks at the rules may take, and as much for writing files ...
+GRACE = 0.05  # ... and seconds of looks that are free, so that a training of a second has curves too
 RESERVED = {"labels", "pictures", "texts", "words"}
 
 

@@ -13,10 +13,8 @@ from torch import Tensor
 
 from dualogic.errors import BindingError
 
-SAMPLES = 512
-"""Of the training, that are looked at after an epoch: those of the latest batches, and one batch at least ..."""
-BYTES = 16 << 20
-"""... that take no more memory than this together."""
+SAMPLES = 512  # of the training, that are looked at after an epoch: those of the latest batches, and one batch at least ...
+BYTES = 16 << 20  # ... that take no more memory than this together
 
 
 class Mean:

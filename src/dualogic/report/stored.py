@@ -12,8 +12,7 @@ from dualogic.errors import DataError
 from dualogic.files import read_bytes
 from dualogic.formula.shape import shorten
 
-MOST_BYTES = 64 << 20
-"""Of a text file in a run folder; those that runs write have a thousandth of it."""
+MOST_BYTES = 64 << 20  # of a text file in a run folder; those that runs write have a thousandth of it
 CONFIG, METRICS, DIAGNOSIS, RESULT = "config.json", "metrics.jsonl", "diagnosis.json", "result.json"
 """The files of a run: what it is, a row for each measured epoch, how its rules are met, and how it ended."""
 

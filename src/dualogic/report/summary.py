@@ -17,10 +17,8 @@ from dualogic.errors import BindingError
 VALIDATION, POOL = "validation", "pool"
 """The parts of a diagnosis: held-out samples, and samples that the rules were trained on, with their duals."""
 ALL = "all"
-WORST = 12
-"""Samples of the largest cost that are kept for each rule."""
-MOST_POINTS = 60
-"""Points of a curve."""
+WORST = 12  # samples of the largest cost that are kept for each rule
+MOST_POINTS = 60  # points of a curve
 
 Row = TypeVar("Row")
 

@@ -22,8 +22,7 @@ from dualogic.text.statement import Declarations
 from dualogic.text.syntax import split, to_tree
 from dualogic.text.writing import collect_declared, write_rules
 
-MOST_BYTES = 4 << 20
-"""Of a rule file; the largest that a person has written has a thousandth of it."""
+MOST_BYTES = 4 << 20  # of a rule file; the largest that a person has written has a thousandth of it
 TOO_DEEP = "this text is nested too deeply; name its parts with let"
 
 

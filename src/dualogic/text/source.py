@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     Located = Union[Tree[Token], Token]
 
-WINDOW = 100
-"""How much of a long line an error shows."""
+WINDOW = 100  # how much of a long line an error shows
 
 
 @dataclasses.dataclass(frozen=True)
