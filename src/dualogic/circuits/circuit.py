@@ -51,11 +51,7 @@ class _Indices:
 
 
 class Circuit:
-    """A compiled network: a function of the weights' logarithms.
-
-    Args:
-        network: the sums and products.
-    """
+    """A compiled network: a function of the weights' logarithms."""
 
     def __init__(self, network: Network) -> None:
         self.count = network.count

@@ -12,12 +12,9 @@ MAX_DEPTH = 128  # how deep a vtree may be: pysdd recurses on the C stack, which
 
 
 class Compiler:
-    """A manager over ``count`` variables that turns propositions into decision diagrams.
+    """A manager over ``count`` variables that turns propositions into decision diagrams, of at most ``max_nodes`` nodes.
 
-    Args:
-        count: the number of variables.
-        vtree: ``"balanced"``, ``"right"`` or ``"left"``: how the variables are split. A balanced tree gives shallow circuits.
-        max_nodes: refuse when the manager holds more nodes than this.
+    The variables are split by a ``"balanced"``, ``"right"`` or ``"left"`` vtree; a balanced one gives shallow circuits.
     """
 
     def __init__(self, count: int, vtree: str = "balanced", max_nodes: int = 1_000_000) -> None:

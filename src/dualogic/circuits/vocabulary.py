@@ -44,11 +44,8 @@ class Relation:
 class Vocabulary:
     """Numbers the variables of ground formulas and computes their weights.
 
-    Args:
-        propositions: the formulas.
-        symbols: the declared symbols by name.
-        exclusive: classes of a categorical exclude each other, instead of being independent; so do those that a relation counts.
-        exactly_one: for independent classes: add to each proposition that every categorical in it has exactly one class.
+    Classes of a categorical that are ``exclusive`` exclude each other, instead of being independent; so do those that a relation
+    counts. For independent ones, ``exactly_one`` adds to each proposition that every categorical in it has exactly one class.
     """
 
     def __init__(

@@ -18,12 +18,8 @@ MOST_ROWS = 4096  # rows of the table in a histogram, evenly spaced
 class Events:
     """Writes scalars and histograms into a folder that ``tensorboard --logdir`` reads.
 
-    Used by the runner and by the Lightning integration. A run that goes on after a stop hides what it wrote after its
-    checkpoint.
-
-    Args:
-        folder: of the event files.
-        first: the step from which events are written.
+    Used by the runner and by the Lightning integration. A run that goes on after a stop at step ``first`` hides what it wrote
+    after its checkpoint.
     """
 
     def __init__(self, folder: Path, first: int = 0) -> None:
@@ -35,13 +31,7 @@ class Events:
         self._writer = SummaryWriter(str(folder), purge_step=first if first else None)
 
     def write(self, step: int, scalars: Mapping[str, float], logic: LogicLoss | None = None) -> None:
-        """Write what was measured.
-
-        Args:
-            step: the horizontal axis.
-            scalars: by name; a slash makes a group.
-            logic: whose weights are written as histograms, one for each operand of each connective.
-        """
+        """Write numbers by name (a slash makes a group) and, as histograms, the weights of each operand of each connective."""
         for name, value in scalars.items():
             self._writer.add_scalar(name, value, step)
         if logic is not None:

@@ -70,10 +70,7 @@ class Report:
         return most_serious((self.findings, *(rule.findings for rule in self.rules.values())))
 
     def details(self, *names: str) -> str:
-        """Everything about some rules, or about all, as text; printed, it has one row for each of many rules.
-
-        Args:
-            names: of rules.
+        """Everything about some rules by name, or about all, as text; printed, a report has one row for each of many rules.
 
         Example:
             >>> import dualogic as dl, torch
@@ -263,10 +260,7 @@ class ShortcutReport(Report):
     satisfied: float | None = None
 
     def compare(self, baseline: ShortcutReport) -> Comparison:
-        """What changed against another model on the same samples, such as one trained without the rules.
-
-        Args:
-            baseline: the report on the model before.
+        """What changed against the report on another model on the same samples, such as one trained without the rules.
 
         Example:
             >>> import dualogic as dl, torch

@@ -312,16 +312,11 @@ class Resting(Formula):
 
     Unlike ``~antecedent | consequent`` it costs nothing where the consequent is at least as believed as the antecedent; see
     :mod:`dualogic.compile.implication`.
-
-    Attributes:
-        antecedent: what has to be believed, in normal form; a :class:`Premise` unless it is a class or a Boolean.
-        consequent: in normal form.
-        share: how much of the antecedent is evidence; ``None`` where that is to be found out.
     """
 
-    antecedent: Formula
-    consequent: Formula
-    share: float | None
+    antecedent: Formula  # what has to be believed, in normal form; a `Premise` unless it is a class or a Boolean
+    consequent: Formula  # in normal form
+    share: float | None  # how much of the antecedent is evidence; `None` where that is to be found out
     _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 

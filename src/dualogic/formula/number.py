@@ -26,10 +26,6 @@ class NumberExpression(Operators["NumberExpression"]):
 
     The six comparisons give formulas, which say that the relation holds between the classes.
 
-    Attributes:
-        shape: its axes.
-        values: the numbers that it can be, in order.
-
     Example:
         >>> import dualogic as dl
         >>> a, b, s = dl.categorical("a", 10), dl.categorical("b", 10), dl.categorical("s", 19)
@@ -37,7 +33,7 @@ class NumberExpression(Operators["NumberExpression"]):
         (a + b == s, a < b, a * 10 + b != 42)
     """
 
-    values: ClassVar[Sequence[int]]  # set for each node
+    values: ClassVar[Sequence[int]]  # the numbers that it can be, in order; set for each node
 
     def _calculate(self, operation: str, left: Any, right: Any) -> NumberExpression:
         return NumberArithmetic(operation, as_number(left), as_number(right))

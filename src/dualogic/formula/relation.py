@@ -24,22 +24,16 @@ class ClassRelation(Formula):
     It holds with the probability that independent classes have values for which it is true. That probability costs
     ``1 - P`` or ``-log P``, by ``class_cost``, and the negation likewise. It is satisfied where every class leads all others
     (by more than ``lead``) and the likeliest classes make it true.
-
-    Attributes:
-        leaves: the distinct classes in it.
-        steps: how the sides are computed from them.
-        sides: which steps are the left and the right side.
-        ranges: the values that each step can have.
     """
 
     operation: str
     left: NumberExpression | Number
     right: NumberExpression | Number
     _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
-    leaves: ClassVar[tuple[ClassExpression, ...]]
-    steps: ClassVar[tuple[Step, ...]]
-    sides: ClassVar[tuple[int, int]]
-    ranges: ClassVar[tuple[Sequence[int], ...]]
+    leaves: ClassVar[tuple[ClassExpression, ...]]  # the distinct classes in it
+    steps: ClassVar[tuple[Step, ...]]  # how the sides are computed from them
+    sides: ClassVar[tuple[int, int]]  # which steps are the left and the right side
+    ranges: ClassVar[tuple[Sequence[int], ...]]  # the values that each step can have
 
     def __post_init__(self) -> None:
         super().__post_init__()

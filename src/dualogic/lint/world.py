@@ -36,11 +36,7 @@ class World:
     """Solver variables for the entries of symbols, made when first asked for, with what is known about them.
 
     A class is one of its classes. Where a rule also reads the class probabilities as numbers, they lie in [0, 1], sum to 1,
-    and the class is a most probable one.
-
-    Args:
-        formulas: the rules; which of their symbols are read as numbers decides what must be modelled.
-        ranges: ``(low, high)`` for variables by name; ``None`` for an open end.
+    and the class is a most probable one. Which symbols of the rules are read as numbers decides what must be modelled.
     """
 
     def __init__(self, formulas: Iterable[Formula], ranges: Mapping[str, Range]) -> None:

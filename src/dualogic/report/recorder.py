@@ -112,22 +112,16 @@ class Recorder:
             )
         self._monitor, self._epochs_done = monitor, epochs_done
         called = name or self.folder.resolve().name
-        method = NO_RULE if self._logic is None else self._logic.method.name
-        self._journal = Journal(
-            self.folder,
-            {
-                "task": {"name": title},
-                "method": method,
-                "options": {},
-                "seed": seed or 0,
-                "rules": {rule: str(formula) for rule, formula in self._held.rules.items()},
-                "about": {
-                    "title": title,
-                    "name": called if seed is None else f"{called}, seed {seed}",
-                    "taught": self._logic is not None,
-                },
-            },
-        )
+        called = called if seed is None else f"{called}, seed {seed}"
+        config = {
+            "task": {"name": title},
+            "method": NO_RULE if self._logic is None else self._logic.method.name,
+            "options": {},
+            "seed": seed or 0,
+            "rules": {rule: str(formula) for rule, formula in self._held.rules.items()},
+            "about": {"title": title, "name": called, "taught": self._logic is not None},
+        }
+        self._journal = Journal(self.folder, config)
         group = torch.distributed
         self._writes = not (group.is_available() and group.is_initialized()) or group.get_rank() == 0
         self._handle: Any = None

@@ -72,9 +72,7 @@ class Seen:
         while self._batches:
             _, _, index, where, tensors = self._forget()
             device = next(iter(tensors.values())).device
-            chosen: Any = slice(None)
-            if where is not None:
-                chosen = torch.as_tensor(where, device=device).bool()
+            chosen: Any = slice(None) if where is None else torch.as_tensor(where, device=device).bool()
             index = None if index is None else torch.as_tensor(index, device=device)[chosen][:SAMPLES]
             yield index, {name: tensor[chosen][:SAMPLES] for name, tensor in tensors.items()}
 

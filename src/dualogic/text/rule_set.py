@@ -74,10 +74,7 @@ class RuleSet(Mapping[str, Formula]):
 
     Args:
         rules: formulas by name.
-        names: as below; by default the symbols, axes and named constants of the formulas.
-        lines: as below.
-        path: as below.
-        ranges: as below.
+        names: as below, like the rest; by default the symbols, axes and named constants of the formulas.
 
     Attributes:
         symbols: what tensors are bound to, by name.

@@ -53,7 +53,9 @@ def _declaration(value: Any, ranges: Ranges) -> list[str]:
     if isinstance(value, Axis):
         return [f"axis {value.name}: max {value.max}"]
     if isinstance(value, Group):
-        return [f"group {value.name} = {{{', '.join(map(_member, value))}}}"]
+        return [
+            f"group {value.name} = {{{', '.join(_word(member) if isinstance(member, str) else str(member) for member in value)}}}"
+        ]
     if isinstance(value, Constant) and value.name is not None:
         return [f"constant {value.name} = {format_rows(value.rows())}"]
     if isinstance(value, Variable):
@@ -77,10 +79,6 @@ def _sizes(symbol: Any, before: str) -> str:
 
 def _word(text: str) -> str:
     return text if text.isascii() and text.isidentifier() else json.dumps(text, ensure_ascii=False)
-
-
-def _member(member: str | int) -> str:
-    return _word(member) if isinstance(member, str) else str(member)
 
 
 def _bound(value: float) -> str:
