@@ -9,9 +9,8 @@ from dualogic.lint.check import check_ranges, ground_size
 from dualogic.lint.finding import FileReport, summarise
 from dualogic.lint.gradient import check_gradient
 from dualogic.lint.looseness import check_looseness
-from dualogic.lint.prover import Prover
 from dualogic.lint.samples import draw_inputs
-from dualogic.lint.world import World
+from dualogic.lint.world import Prover, World
 
 v = dl.var("v")
 

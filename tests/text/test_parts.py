@@ -1,8 +1,7 @@
 """Parts of reading and writing rules by themselves."""
 
 import dualogic as dl
-from dualogic.text.literals import read_string
-from dualogic.text.source import Source
+from dualogic.text.source import Source, read_string
 from dualogic.text.syntax import expected, split
 from dualogic.text.writing import collect_declared, write_rules
 

@@ -37,9 +37,7 @@ ATOMS = ("boolean", "class", "value", "relation", "mask", "axis")
 def ground(formula: Formula, method: str) -> Proposition:
     """A formula without free axes as a proposition; ``method`` is the one that asks, for messages.
 
-    Raises:
-        FormulaTypeError: a comparison of real-valued terms occurs.
-        SizeError: the quantifiers stand for too many ground formulas, or it is nested too deeply.
+    Comparisons of real-valued terms are refused, and so is what has too many ground formulas or is nested too deeply.
     """
     check_depth(formula)
     return _Grounder(formula, method).ground(formula, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dualogic.circuits.grounding import Proposition
-from dualogic.errors import MissingExtraError, SizeError, how_to_install
+from dualogic.errors import SizeError, needs
 
 VTREES = ("balanced", "right", "left")
 MAX_DEPTH = 128  # how deep a vtree may be: pysdd recurses on the C stack, which 8 MB exhaust at 200 to 300 levels
@@ -18,12 +18,8 @@ class Compiler:
     """
 
     def __init__(self, count: int, vtree: str = "balanced", max_nodes: int = 1_000_000) -> None:
-        try:
+        with needs("sdd", "the methods 'semantic' and 'problog' count models with pysdd"):
             from pysdd.sdd import SddManager, Vtree
-        except ImportError as error:
-            raise MissingExtraError(
-                f"the methods 'semantic' and 'problog' count models with pysdd; {how_to_install('sdd')}"
-            ) from error
         if vtree != "balanced" and count > MAX_DEPTH:
             raise SizeError(
                 f"a {vtree}-linear vtree of {count} variables is too deep for pysdd (at most {MAX_DEPTH}); use vtree='balanced'"

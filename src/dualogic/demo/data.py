@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dualogic.data import divide_by_class
-from dualogic.errors import MissingExtraError, OptionError, how_to_install
+from dualogic.errors import OptionError, needs
 
 CLASSES = 10
 SIX = 6
@@ -56,10 +56,8 @@ def load_split(pool: str, seed: int) -> Split:
 
 def load_digits() -> tuple[Tensor, Tensor]:
     """All digits that come with scikit-learn: images ``(1797, 1, 8, 8)`` in [0, 1], and labels ``(1797,)``."""
-    try:
+    with needs("demo", "the demo's digits come with scikit-learn"):
         from sklearn.datasets import load_digits as read_digits
-    except ImportError as error:
-        raise MissingExtraError(f"the demo's digits come with scikit-learn; {how_to_install('demo')}") from error
     digits = read_digits()
     images = torch.as_tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     return images, torch.as_tensor(digits.target, dtype=torch.long)

@@ -9,7 +9,7 @@ from types import TracebackType
 import torch
 from typing_extensions import Self
 
-from dualogic.errors import MissingExtraError, how_to_install
+from dualogic.errors import needs
 from dualogic.loss import LogicLoss
 
 MOST_ROWS = 4096  # rows of the table in a histogram, evenly spaced
@@ -23,11 +23,8 @@ class Events:
     """
 
     def __init__(self, folder: Path, first: int = 0) -> None:
-        try:
+        with needs("events", "tensorboard is not installed"):
             from torch.utils.tensorboard.writer import SummaryWriter
-        except ImportError as error:
-            raise MissingExtraError(f"tensorboard is not installed; {how_to_install('events')}") from error
-
         self._writer = SummaryWriter(str(folder), purge_step=first if first else None)
 
     def write(self, step: int, scalars: Mapping[str, float], logic: LogicLoss | None = None) -> None:

@@ -256,10 +256,7 @@ class Equivalence(Formula):
     left: Formula
     right: Formula
     negated: bool
-
-    def __post_init__(self) -> None:
-        text = Deferred(lambda: f"{'Xor' if self.negated else 'Iff'}({self.left}, {self.right})")
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
+    _written: ClassVar[str] = "{0}"
 
 
 class Cardinality(Formula):

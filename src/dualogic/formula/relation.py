@@ -85,8 +85,7 @@ def _linearize(*roots: Any) -> dict[str, tuple[Any, ...]]:
 def relate(operation: str, left: Any, right: Any) -> Formula:
     """Build a relation; a lone number moves to the right, as Python's reflected operators do.
 
-    Raises:
-        SymbolError: it holds for all classes or for none.
+    One that holds for all classes, or for none, is refused.
     """
     if isinstance(left, Formula) or isinstance(right, Formula):
         raise FormulaTypeError(

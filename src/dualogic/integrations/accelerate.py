@@ -7,15 +7,13 @@ from typing import Any, Protocol
 
 import torch
 
-from dualogic.errors import MissingDataError, MissingExtraError, OptionError, how_to_install
+from dualogic.errors import MissingDataError, OptionError, needs
 from dualogic.files import save_whole
 from dualogic.integrations.common import check_processes, whole_state
 from dualogic.loss import LogicLoss
 
-try:
+with needs("accelerate", "dualogic.integrations.accelerate needs accelerate"):
     from accelerate import Accelerator
-except ImportError as error:
-    raise MissingExtraError(f"dualogic.integrations.accelerate needs accelerate; {how_to_install('accelerate')}") from error
 
 
 class Stateful(Protocol):

@@ -11,16 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dualogic.errors import MissingExtraError, SampleIndexError, how_to_install
+from dualogic.errors import SampleIndexError, needs
 from dualogic.files import save_whole
 from dualogic.integrations.common import Count, check_processes, whole_state
 from dualogic.loss import LogicLoss
 from dualogic.report import Recorder
 
-try:
+with needs("transformers", "dualogic.integrations.transformers needs transformers"):
     from transformers import Trainer, TrainerCallback
-except ImportError as error:
-    raise MissingExtraError(f"dualogic.integrations.transformers needs transformers; {how_to_install('transformers')}") from error
 
 FILE = "logic.pt"
 

@@ -71,8 +71,7 @@ def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, floa
     from dualogic.lint.gradient import check_gradient
     from dualogic.lint.logic import LogicCheck
     from dualogic.lint.looseness import check_looseness
-    from dualogic.lint.prover import Prover
-    from dualogic.lint.world import World
+    from dualogic.lint.world import Prover, World
 
     size = ground_size(rules)
     copies = _copies(walk(*rules.values()))

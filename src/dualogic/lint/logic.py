@@ -12,9 +12,8 @@ from dualogic.formula.connective import Formula, Implication, Junction, Level, Q
 from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
 from dualogic.lint.finding import Finding, found
-from dualogic.lint.prover import Answer, Prover
 from dualogic.lint.sites import Site, find_sites
-from dualogic.lint.world import World
+from dualogic.lint.world import Answer, Prover, World
 
 
 class LogicCheck:

@@ -8,13 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.errors import FormulaTypeError, MissingExtraError, SymbolError, how_to_install
+from dualogic.errors import FormulaTypeError, SymbolError, needs
 from dualogic.formula.connective import Formula, as_formula
 
-try:
+with needs("metrics", "dl.metrics needs torchmetrics"):
     from torchmetrics import Metric
-except ImportError as error:
-    raise MissingExtraError(f"dl.metrics needs torchmetrics; {how_to_install('metrics')}") from error
 
 __all__ = ["Satisfaction"]
 

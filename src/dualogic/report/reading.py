@@ -132,11 +132,7 @@ def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | No
 
 
 def read_run(folder: Path) -> Record:
-    """Read one run folder; what is not there yet is named in ``missing``.
-
-    Raises:
-        DataError: if a file is damaged.
-    """
+    """Read one run folder; what is not there yet is named in ``missing``, and what is damaged raises a :class:`DataError`."""
     config = check_config(read_object(folder / CONFIG), folder / CONFIG)
     result = stored.check_ended(read_object(folder / RESULT), folder / RESULT) if (folder / RESULT).exists() else None
     diagnosis = read_object(folder / DIAGNOSIS) if (folder / DIAGNOSIS).exists() else None

@@ -14,9 +14,8 @@ from dualogic.formula.number import NumberExpression
 from dualogic.formula.symbol import ClassExpression, MaskExpression
 from dualogic.formula.term import Term
 from dualogic.text.comparison import ClassSet, Undeclared, link
-from dualogic.text.literals import calculate, read_number, read_string
 from dualogic.text.names import FUNCTIONS, Function, Group, describe_value
-from dualogic.text.source import Source, listed
+from dualogic.text.source import Source, calculate, listed, read_number, read_string
 
 if TYPE_CHECKING:
     from lark import Token, Tree

@@ -14,9 +14,8 @@ from dualogic.formula.symbol import Categorical, categorical, mask, var
 from dualogic.formula.term import constant
 from dualogic.text.comparison import ClassSet, ambiguous, member_value
 from dualogic.text.expression import Reader
-from dualogic.text.literals import read_number, read_string
 from dualogic.text.names import Group, describe_value
-from dualogic.text.source import Source, listed
+from dualogic.text.source import Source, listed, read_number, read_string
 
 if TYPE_CHECKING:
     from lark import Token

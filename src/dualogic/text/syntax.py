@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from dualogic.errors import MissingExtraError, ParseError, how_to_install, suggest
+from dualogic.errors import ParseError, needs, suggest
 from dualogic.text.source import Place, Source, place_of
 
 if TYPE_CHECKING:
@@ -78,12 +78,8 @@ def _check_keyword(source: Source, line: str, number: int, margin: int) -> None:
 
 @functools.cache
 def _parser() -> Lark:
-    try:
+    with needs("rules", "reading rules from text needs lark, which is not installed"):
         import lark
-    except ImportError as error:
-        raise MissingExtraError(
-            f"reading rules from text needs lark, which is not installed; {how_to_install('rules')}"
-        ) from error
     grammar = importlib.resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     return lark.Lark(grammar, parser="lalr", start=["expression", "statement"], propagate_positions=True)
 
@@ -91,10 +87,7 @@ def _parser() -> Lark:
 def to_tree(source: Source, text: str, start: str) -> Tree[Token]:
     """The syntax tree of a text, a part of the source with its line numbers (blank lines stand for what comes before).
 
-    It starts as ``"expression"`` or as ``"statement"``.
-
-    Raises:
-        ParseError: with the place and what was expected there.
+    It starts as ``"expression"`` or as ``"statement"``. An error shows the place and what was expected there.
     """
     parser = _parser()
     import lark
