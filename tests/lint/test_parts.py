@@ -6,7 +6,7 @@ import torch
 
 import dualogic as dl
 from dualogic.lint.check import check_ranges, ground_size
-from dualogic.lint.finding import FileReport, summarise
+from dualogic.lint.finding import FileReport, summarise, to_text
 from dualogic.lint.gradient import check_gradient
 from dualogic.lint.looseness import check_looseness
 from dualogic.lint.samples import draw_inputs
@@ -63,3 +63,12 @@ def test_a_cost_below_the_distance_is_found():
 
 def test_nothing_found_is_said_so():
     assert summarise([FileReport("my.rules", {}, [])]) == "1 file: nothing found"
+
+
+def test_findings_as_text_have_their_line_and_an_example():
+    rules = dl.parse_rules("bool a, b\nrule r: a and not a\n")
+    assert to_text([FileReport("my.rules", rules.lines, dl.lint(rules))]).splitlines() == [
+        "my.rules:2: error: rule 'r' cannot hold: `a` and `~a` exclude each other [unsatisfiable]",
+        "    example: a = true",
+        "1 file: 1 error",
+    ]

@@ -1,10 +1,9 @@
 """Formulas over classes and Booleans as propositions: quantifiers written out, every atom a ground literal.
 
 A proposition is a nested tuple, compared by value: ``("boolean", name, entry)``, ``("class", name, entry, labels)``,
-``("relation", node, ((name, entry), ...))`` with a place for each class in it,
-``("mask", name, entry)``, ``("axis", name, position)`` (whether a ragged axis is that long), ``("not", a)``,
-``("and", operands)``, ``("or", operands)`` and ``("count", bound, exact, operands)``. An *entry* is the flat position within
-the symbol's axes at their largest sizes.
+``("relation", node, ((name, entry), ...))`` with a place for each class in it, ``("mask", name, entry)``, ``("axis", name,
+position)`` (whether a ragged axis is that long), ``("not", a)``, ``("and", operands)``, ``("or", operands)`` and ``("count",
+bound, exact, operands)``. An *entry* is the flat position within the symbol's axes at their largest sizes.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 Each variable is true with some probability, independently of all others: a Boolean; one class of a categorical (for methods
 that treat classes as independent); a *switch* (for methods that treat them as exclusive); a relation between classes that occur
-nowhere else; a mask or the length of a ragged axis
-(probability 0 or 1). The switches of a categorical with value groups ``0 .. m - 1`` ask "is it group 0? if not, is it group
-1? ...", so that ``m - 1`` independent variables give exactly the categorical's distribution.
+nowhere else; a mask or the length of a ragged axis (probability 0 or 1). The switches of a categorical with value groups ``0 .. m
+- 1`` ask "is it group 0? if not, is it group 1? ...", so that ``m - 1`` independent variables give exactly its distribution.
 """
 
 from __future__ import annotations

@@ -101,16 +101,10 @@ class WithIndex(Dataset[Any]):
 
 
 def divide_by_class(labels: Tensor, classes: int, sizes: Callable[[int], Sequence[int]], seed: int) -> list[Tensor]:
-    """Disjoint sets of samples in which every class has its part.
+    """Disjoint sets of samples in which every class has its part: their numbers in each set, class after class.
 
-    Args:
-        labels: the class of each sample, ``(n,)``.
-        classes: how many there are.
-        sizes: from the number of samples of a class to how many of them go into each set but the last, which takes the rest.
-        seed: of the division.
-
-    Returns:
-        The numbers of the samples in each set, class after class.
+    From the number of samples of a class, ``sizes`` says how many of them go into each set but the last, which takes the rest.
+    ``labels`` are the class of each sample, ``(n,)``.
 
     Example:
         >>> labels = torch.tensor([0, 1, 0, 1, 0, 0])

@@ -66,11 +66,7 @@ class Study:
 
 
 def choose_methods(names: Sequence[str]) -> tuple[str, ...]:
-    """The methods to train, the run without the rule first and ``dual`` last.
-
-    Args:
-        names: from ``dl.methods.METHODS``, or ``"all"`` for each of them; none for the demo's own choice.
-    """
+    """The methods to train, no rule first and ``dual`` last; ``"all"`` names each of them, and nothing the demo's own choice."""
     known = registry.METHODS
     for name in names:
         if name not in (*known, ALL, NO_RULE):

@@ -13,11 +13,7 @@ _KEYS: dict[str, Callable[..., Any]] = {"range": slice, "take": list, "at": int,
 
 
 def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, ...], Shape]:
-    """Normalise a numpy-style index over declared axes.
-
-    Returns:
-        The items, one for each axis in order (plus one for each ``None``), and the resulting shape.
-    """
+    """A numpy-style index as items, one for each axis in order (plus one for each ``None``), and the resulting shape."""
     given = key if isinstance(key, tuple) else (key,)
     entries = [entry.tolist() if hasattr(entry, "tolist") else entry for entry in given]  # of arrays and tensors
     consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)

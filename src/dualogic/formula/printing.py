@@ -10,18 +10,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from dualogic.formula import connective
 from dualogic.formula.atom import ClassEqual, ClassIn, Comparison
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Implication,
-    Junction,
-    Level,
-    Premise,
-    Quantifier,
-    Resting,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Implication, Junction, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import format_items
@@ -285,10 +276,10 @@ _RENDERERS: dict[type, Callable[[Any, _Texts], Text]] = {
     **dict.fromkeys((Junction, MaskJunction), _junction),
     **dict.fromkeys((Complement, MaskComplement), _complement),
     **dict.fromkeys((Implication, Resting), _implication),
-    Premise: lambda node, texts: texts.render(node.operand),
+    connective.Premise: lambda node, texts: texts.render(node.operand),
     Equivalence: lambda node, texts: _called("Xor(" if node.negated else "Iff(", (node.left, node.right), texts),
     Cardinality: lambda node, texts: _called("ExactlyOne(" if node.exact else f"AtMost({node.bound}, ", node.operands, texts),
     Quantifier: _quantifier,
-    Level: lambda node, texts: _called("level(", (node.operand,), texts),
+    connective.Level: lambda node, texts: _called("level(", (node.operand,), texts),
     Evidence: _evidence,
 }

@@ -228,12 +228,7 @@ def var(name: str, *shape: Any) -> Term:
 
 
 def categorical(
-    name: str,
-    k: int,
-    *,
-    shape: Sequence[Any] | int = (),
-    classes: Sequence[str] | None = None,
-    input: str = "probs",
+    name: str, k: int, *, shape: Sequence[Any] | int = (), classes: Sequence[str] | None = None, input: str = "probs"
 ) -> Categorical:
     """Declare a class.
 

@@ -95,18 +95,7 @@ class FileReport:
 
 
 def to_text(reports: Sequence[FileReport]) -> str:
-    """One line for each finding, an example below it, and a count.
-
-    Example:
-        >>> import dualogic as dl
-        >>> rules = dl.parse_rules('''bool a, b
-        ... rule r: a and not a
-        ... ''')
-        >>> print(to_text([FileReport("my.rules", rules.lines, dl.lint(rules))]))
-        my.rules:2: error: rule 'r' cannot hold: `a` and `~a` exclude each other [unsatisfiable]
-            example: a = true
-        1 file: 1 error
-    """
+    """One line for each finding, an example below it, and a count."""
     lines: list[str] = []
     for report in reports:
         for finding in report.ordered:

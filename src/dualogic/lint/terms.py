@@ -9,21 +9,11 @@ from typing import Any
 import z3
 
 from dualogic.circuits.grounding import fit, positions
+from dualogic.formula import term
 from dualogic.formula.function import Application
 from dualogic.formula.shape import Item, Ragged, Shape
 from dualogic.formula.symbol import Probabilities, Variable
-from dualogic.formula.term import (
-    ARITHMETIC,
-    Absolute,
-    Arithmetic,
-    Constant,
-    Index,
-    MatrixProduct,
-    Negation,
-    Number,
-    Reduction,
-    Term,
-)
+from dualogic.formula.term import ARITHMETIC, Arithmetic, Constant, Index, MatrixProduct, Number, Reduction, Term
 from dualogic.lint.world import Entry, World, constant, exact
 
 LARGEST_POWER = 8
@@ -65,9 +55,9 @@ class TermEncoder:
         if isinstance(node, Probabilities):
             *places, label = position
             return self.entry(node.operand, tuple(places), lambda name, entry: self.world.probability(name, entry, label))
-        if isinstance(node, Negation):
+        if isinstance(node, term.Negation):
             return -self.term(node.operand, position)
-        if isinstance(node, Absolute):
+        if isinstance(node, term.Absolute):
             value = self.term(node.operand, position)
             return z3.If(value >= 0, value, -value)
         if isinstance(node, Index):

@@ -12,19 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dualogic.errors import SizeError
+from dualogic.formula import connective
 from dualogic.formula.atom import NEGATED, Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Formula,
-    Implication,
-    Junction,
-    Level,
-    Premise,
-    Quantifier,
-    Resting,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.node import children, walk
 from dualogic.formula.relation import ClassRelation
@@ -129,8 +119,8 @@ class _Pass:
         believed = self.convert(antecedent, True)
         literal = believed.operand if isinstance(believed, Evidence) else believed
         if isinstance(literal, Comparison) or not is_literal(literal):
-            believed = Premise(believed)
-        return Resting(believed, consequent, share)
+            believed = connective.Premise(believed)
+        return connective.Resting(believed, consequent, share)
 
     def equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")

@@ -24,11 +24,7 @@ _POOL_KEY = re.compile(r"pool/(?P<branch>.+?)_(?P<kind>weight|holds)(?:_(?P<grou
 
 
 def make_model(records: Sequence[Record]) -> dict[str, Any]:
-    """Everything that the page shows.
-
-    Returns:
-        ``title``, ``task``, ``verdict``, ``tone``, ``rules`` (the worst first), ``groups``, ``group`` (shown first) and ``runs``.
-    """
+    """Everything that the page shows: the rules with the worst first, the runs, and the ``group`` that is shown first."""
     names = _name_runs(records)
     baselines = [find_baseline(record, records) for record in records]
     comparisons = list(map(_compare, records, baselines))

@@ -89,15 +89,10 @@ class Record:
 
 
 def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | None = None) -> list[Record]:
-    """Read run folders, or all run folders inside of a folder, each once; those without a rule come first.
+    """Read run folders of one task, or all run folders inside of a folder, each once; those without a rule come first.
 
-    Args:
-        paths: run folders, or folders that hold some.
-        on_damage: called with what is wrong with a run folder, which is then left out; by default that is raised.
-
-    Raises:
-        OptionError: if there is none, or if they are of different tasks.
-        DataError: if all of them are damaged.
+    ``on_damage`` is called with what is wrong with a run folder, which is then left out; without it, or if all are damaged, that
+    is raised.
     """
     folders: dict[Path, Path] = {}
     for path in paths:
