@@ -75,8 +75,6 @@ class Circuit:
         result: Tensor = _EvaluateProbabilities.apply(self, probability)  # type: ignore[no-untyped-call]
         return result
 
-    # ------------------------------------------------------------------ layout
-
     def _layout(self, network: Network) -> None:
         uses = network.uses()
         order = network.reachable()
@@ -154,8 +152,6 @@ class Circuit:
         for place, node in enumerate(nodes):
             rows[node] = self.size + place
         self.size += len(nodes)
-
-    # ------------------------------------------------------------------ evaluation
 
     def constants(self, device: torch.device) -> _Indices:
         """Index tensors on a device."""

@@ -67,8 +67,6 @@ class Vocabulary:
         self._on_device: Constants[Tensor] = Constants()
         self._blocks = self._plan_blocks()
 
-    # ------------------------------------------------------------------ variables
-
     def _partition(self, name: str, found: list[Proposition]) -> list[tuple[int, ...]]:
         """The classes that no atom tells apart, together; those of no atom last."""
         sets = list(dict.fromkeys(atom[3] for atom in found if atom[0] == "value" and atom[1] == name))
@@ -114,8 +112,6 @@ class Vocabulary:
         switches = [self._variable(("switch", name, entry, place)) for place in range(min(number + 1, last))]
         parts = [("not", switch) for switch in switches[:number]] + (switches[number:] if number < last else [])
         return parts[0] if len(parts) == 1 else ("and", tuple(parts))
-
-    # ------------------------------------------------------------------ weights
 
     def _plan_blocks(self) -> list[tuple[str, Any, Tensor]]:
         """For each kind and symbol: which columns of its flattened weights are variables, in order."""

@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Complement, Formula
@@ -70,7 +70,7 @@ class BooleanExpression(Formula):
     @property
     def symbol(self) -> Boolean:
         """The Boolean below any indexing."""
-        raise NotImplementedError
+        return self if isinstance(self, Boolean) else cast("BooleanIndex", self).operand.symbol
 
     def __getitem__(self, key: Any) -> Formula:
         items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
@@ -84,20 +84,12 @@ class Boolean(BooleanExpression):
     sizes: Shape
     input: str
 
-    @property
-    def symbol(self) -> Boolean:
-        return self
-
 
 class BooleanIndex(BooleanExpression):
     """``operand[items]`` of a Boolean with axes."""
 
     operand: BooleanExpression
     items: tuple[Item, ...]
-
-    @property
-    def symbol(self) -> Boolean:
-        return self.operand.symbol
 
 
 def boolean(name: str, *shape: Any, input: str = "probs") -> Boolean:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, SymbolError
 from dualogic.formula.indexing import resolve_index
@@ -46,7 +46,7 @@ class ClassExpression(NumberExpression):
     @property
     def symbol(self) -> Categorical:
         """The categorical below any indexing."""
-        raise NotImplementedError
+        return self if isinstance(self, Categorical) else cast("ClassIndex", self).operand.symbol
 
     def __eq__(self, other: object) -> Formula:  # type: ignore[override]
         from dualogic.formula.atom import class_equals
@@ -105,10 +105,6 @@ class Categorical(ClassExpression):
     classes: tuple[str, ...] | None
     input: str
 
-    @property
-    def symbol(self) -> Categorical:
-        return self
-
     def class_index(self, value: Any) -> int:
         """The position of a class given by index or name."""
         if isinstance(value, str):
@@ -137,10 +133,6 @@ class ClassIndex(ClassExpression):
 
     operand: ClassExpression
     items: tuple[Item, ...]
-
-    @property
-    def symbol(self) -> Categorical:
-        return self.operand.symbol
 
 
 class Probabilities(Term):

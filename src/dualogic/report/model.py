@@ -98,9 +98,6 @@ def _label(record: Record) -> str:
     return str(record.about.get("label") or (f"{record.method}[{options}]" if options else record.method))
 
 
-# ---------------------------------------------------------------------- runs
-
-
 def _show_run(
     record: Record, name: str, headline: Headline, baseline: Record | None, comparison: Comparison | None
 ) -> dict[str, Any]:
@@ -206,9 +203,6 @@ def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
 
     rules = {} if record.report is None else record.report.rules
     return {name: [show(sample) for sample in rule.worst if not sample.satisfied] for name, rule in rules.items()}
-
-
-# ---------------------------------------------------------------------- what can be chosen
 
 
 def _list_rules(records: Sequence[Record]) -> list[dict[str, Any]]:

@@ -133,8 +133,6 @@ class Recorder:
         self._seen = Seen()
         self._warned = False
 
-    # ------------------------------------------------------------------ beginning and end
-
     @property
     def steps(self) -> int:
         """How many steps were noted since the last epoch."""
@@ -173,8 +171,6 @@ class Recorder:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close(failed=kind is not None)
-
-    # ------------------------------------------------------------------ recording
 
     def step(self, task_loss: Tensor | float | None = None, rule_loss: Tensor | float | None = None, **measures: Any) -> None:
         """Note one step of training; nothing waits for the device.
@@ -279,8 +275,6 @@ class Recorder:
             self._journal.parts[VALIDATION] = keep_part(report, samples, words, *shown)
             self._write(force=True)
         return report
-
-    # ------------------------------------------------------------------ inside
 
     def _see(self, args: tuple[Any, ...], options: Mapping[str, Any], loss: Tensor) -> None:
         """After each call of the loss."""
