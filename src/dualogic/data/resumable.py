@@ -66,10 +66,12 @@ class Resumable:
     def __iter__(self) -> Iterator[Any]:
         # A generator: nothing happens before the first batch is asked for, however often a framework calls iter().
         resume, self._resume = self._resume, None
-        passed = 0
+        passed = 0 if resume is None else resume["done"]
         if resume is not None:
-            passed = resume["done"]
-            self._set_state(resume["start"] if passed else resume["now"])
+            state = resume["start"] if passed else resume["now"]
+            set_random_state(state["global"])
+            for position, generator in enumerate(self._generators()):
+                generator.set_state(state[f"generator_{position}"].cpu())
         for part in self._parts():
             if hasattr(part, "set_epoch"):
                 part.set_epoch(self.epoch)
@@ -109,11 +111,6 @@ class Resumable:
         for position, generator in enumerate(self._generators()):
             found[f"generator_{position}"] = generator.get_state()
         return found
-
-    def _set_state(self, state: Mapping[str, Any]) -> None:
-        set_random_state(state["global"])
-        for position, generator in enumerate(self._generators()):
-            generator.set_state(state[f"generator_{position}"].cpu())
 
     def _parts(self) -> list[Any]:
         """The loader, its sampler, its batch sampler and the sampler of that; ``None`` for what it has not."""

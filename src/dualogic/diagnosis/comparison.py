@@ -116,14 +116,12 @@ def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Fin
 
 
 def _find_elsewhere(before: RuleReport, after: RuleReport, labels: Sequence[int]) -> list[Finding]:
-    found = []
     groups = [(before, after), *((before.classes[label], after.classes[label]) for label in labels)]
-    for part in after.choices:
-        pairs = [(old.by_path[part.path], new.by_path[part.path]) for old, new in groups if part.path in old.by_path]
-        finding = compare_elsewhere(pairs) if part.antecedent is not None and pairs else None
-        if finding is not None:
-            found.append(finding)
-    return found
+    found = []
+    for path in [part.path for part in after.choices if part.antecedent is not None]:
+        pairs = [(old.by_path[path], new.by_path[path]) for old, new in groups if path in old.by_path]
+        found.append(compare_elsewhere(pairs) if pairs else None)
+    return [finding for finding in found if finding is not None]
 
 
 def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:

@@ -136,11 +136,8 @@ def read_run(folder: Path) -> Record:
         history = result["history"]
     if diagnosis is not None:
         _check(diagnosis, folder / DIAGNOSIS)
-    missing = []
-    if result is None:
-        missing.append(f"{RESULT}: the run has not ended, or was stopped")
-    if not history:
-        missing.append(f"{METRICS}: nothing was measured yet, so there are no curves")
+    missing = [f"{RESULT}: the run has not ended, or was stopped"] if result is None else []
+    missing += [] if history else [f"{METRICS}: nothing was measured yet, so there are no curves"]
     if diagnosis is None and result is not None:
         missing.append(
             f"{DIAGNOSIS}: the run kept nothing about how its rules are met; so there is no verdict, no division by class and no "

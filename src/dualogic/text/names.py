@@ -47,12 +47,11 @@ class Function:
 
     def __call__(self, *terms: Any) -> Any:
         """The term ``name(*terms)``, or the table of classes."""
-        if any(isinstance(term, NumberExpression) for term in terms):
-            return apply(self.function, *terms, name=self.name)
-        operands = [id(as_term(term)) for term in terms]
-        for application in self.known:
-            if [id(operand) for operand in application.operands] == operands:
-                return application
+        if not any(isinstance(term, NumberExpression) for term in terms):
+            operands = [id(as_term(term)) for term in terms]
+            for application in self.known:
+                if [id(operand) for operand in application.operands] == operands:
+                    return application
         return apply(self.function, *terms, name=self.name)
 
 

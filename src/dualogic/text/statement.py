@@ -106,12 +106,7 @@ class Declarations(Reader):
 
     def _size(self, tree: Any) -> Any:
         token = tree.children[0]
-        if token.type == "NUMBER":
-            value: Any = read_number(str(token))
-        elif str(token) in self.names:
-            value = self.names[str(token)]
-        else:
-            raise self.unknown(token)
+        value: Any = read_number(str(token)) if token.type == "NUMBER" else self._name(token)
         if isinstance(value, Axis) or ((as_int(value) or 0) > 0):
             return value
         what = str(token) if token.type == "NUMBER" else f"{str(token)!r}, which is {describe_value(value)}"
@@ -173,9 +168,7 @@ class Declarations(Reader):
         return {symbol.class_index(member) for member in group}
 
     def _categorical(self, token: Token) -> Categorical:
-        if str(token) not in self.names:
-            raise self.unknown(token)
-        value = self.names[str(token)]
+        value = self._name(token)
         if not isinstance(value, Categorical):
             raise self.source.error(token, f"expected the name of a class; {str(token)!r} is {describe_value(value)}")
         return value
