@@ -29,8 +29,7 @@ GROUP = "dualogic.commands"  # entry points by which other packages add commands
 class Command(Protocol):
     """A parsed command: a dataclass whose fields are its options and whose docstring is its help."""
 
-    def run(self) -> int:
-        """Do it, and return the exit status."""
+    def run(self) -> int: ...  # do it, and return the exit status
 
 
 def find_commands() -> dict[str, Callable[..., Command]]:

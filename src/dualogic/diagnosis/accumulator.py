@@ -120,7 +120,9 @@ class Diagnosis:
             )
             shares = {name: truth[rows] for name, truth in truths.items()}
             chosen = None if index is None else index[rows]
-            self._count(part, chosen, None if labels is None else labels[rows], shares, self._weights(chosen))
+            shared = self._logic is not None and self._logic.num_samples is None
+            weights = self._logic.weights(chosen) if self._logic is not None and (shared or chosen is not None) else {}
+            self._count(part, chosen, None if labels is None else labels[rows], shares, weights)
 
     def _check_rows(self, index: Tensor | None) -> None:
         """Refuse an index outside of the loss's table before anything is counted."""
@@ -133,11 +135,6 @@ class Diagnosis:
                 f"index must lie between 0 and {rows - 1}, the training samples of the LogicLoss; got values between {low} and "
                 f"{high}; leave it out for samples that have no dual variables"
             )
-
-    def _weights(self, index: Tensor | None) -> Mapping[str, Tensor]:
-        if self._logic is None or (index is None and self._logic.num_samples is not None):
-            return {}
-        return self._logic.weights(index)
 
     @torch.no_grad()
     def _count(

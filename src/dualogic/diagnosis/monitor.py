@@ -238,8 +238,8 @@ class Monitor:
     def _describe(self, look: Look) -> dict[str, Any]:
         entry: dict[str, Any] = {"step": look.step, "findings": sorted({kind for kind, _ in self._active})}
         for number, (name, rule) in enumerate(assemble_rules(self._diagnosis, look.sums).items()):
-            numbers: dict[str, Any] = {"satisfied": rule.satisfied, "cost": rule.cost}
-            numbers["delta"] = float(look.latest["delta"][number])
+            delta = float(look.latest["delta"][number])
+            numbers: dict[str, Any] = {"satisfied": rule.satisfied, "cost": rule.cost, "delta": delta}
             if rule.antecedent is not None:
                 numbers["antecedent"] = rule.antecedent.holds
             for part in rule.choices:

@@ -19,11 +19,9 @@ with needs("accelerate", "dualogic.integrations.accelerate needs accelerate"):
 class Stateful(Protocol):
     """Something that a checkpoint can hold, such as a :class:`dualogic.data.Resumable` or a :class:`dualogic.data.IdMap`."""
 
-    def state_dict(self) -> dict[str, Any]:
-        """What to save."""
+    def state_dict(self) -> dict[str, Any]: ...
 
-    def load_state_dict(self, state: Any) -> Any:
-        """Take over what was saved."""
+    def load_state_dict(self, state: Any) -> Any: ...
 
 
 def attach(accelerator: Accelerator, logic: LogicLoss, *, file: str = "logic.pt", **others: Stateful) -> LogicLoss:

@@ -93,10 +93,8 @@ class TermEncoder:
         return self.world.fresh(z3.Real, "opaque")
 
     def _product(self, node: MatrixProduct, position: Entry) -> Any:
-        matrix = node.right.shape
-        rows = node.right.rows()
-        kept, column = (position, None) if len(matrix) == 1 else (position[:-1], position[-1])
-        weights = [exact(row if column is None else row[column]) for row in rows]
+        kept, column = (position, None) if len(node.right.shape) == 1 else (position[:-1], position[-1])
+        weights = [exact(row if column is None else row[column]) for row in node.right.rows()]
         parts = [
             self.term(node.left, (*kept, place)) * constant(weight) if weight != 1 else self.term(node.left, (*kept, place))
             for place, weight in enumerate(weights)

@@ -59,21 +59,15 @@ def split(source: Source) -> Iterator[tuple[int, str]]:
     at_margin = [line[margin:] if not line[:margin].strip() else "" for line in lines]
     starts = [number for number, rest in enumerate(at_margin) if rest.strip() and rest[0] not in " \t#)]}"]
     for start, end in zip(starts, [*starts[1:], len(lines)]):
-        _check_keyword(source, lines[start], start, margin)
+        match = _WORD.match(lines[start], margin)
+        word = match[0] if match else lines[start][margin : margin + 1]
+        if word not in KEYWORDS:
+            raise source.error(
+                Place(start + 1, margin + 1, margin + 1 + len(word)),
+                f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
+                f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
+            )
         yield start + 1, "\n" * start + "\n".join(lines[start:end])
-
-
-def _check_keyword(source: Source, line: str, number: int, margin: int) -> None:
-    match = _WORD.match(line, margin)
-    word = match[0] if match else line[margin : margin + 1]
-    if word in KEYWORDS:
-        return
-    place = Place(number + 1, margin + 1, margin + 1 + len(word))
-    raise source.error(
-        place,
-        f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
-        f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
-    )
 
 
 @functools.cache
