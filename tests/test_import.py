@@ -33,7 +33,7 @@ import dualogic as dl
 assert set(dl.__all__) | {"diagnosis", "report", "text"} <= set(dir(dl)), "names that are not loaded are listed too"
 for name in dl.__all__:
     assert getattr(dl, name) is getattr(dl, name), "found once, then kept"
-assert dl.diagnosis.Monitor is dl.Monitor and dl.text.parsing.parse is dl.parse
+assert dl.diagnosis.Monitor is dl.Monitor and dl.text.rule_set.parse is dl.parse
 """
 
 

@@ -6,10 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from dualogic.demo.table import to_markdown
+from dualogic.demo.table import row_label
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
+
+
+def to_markdown(results, pool):
+    """The runs on one pool as a Markdown table, from what ``dualogic demo`` saves in ``results.json``."""
+    lines = ["| method | accuracy | rule satisfied | not-P | Q | weight on Q: 6s / others |", "|---|---|---|---|---|---|"]
+    for run in results["runs"]:
+        if run["pool"] == pool:
+            final = run["final"]
+            numbers = [f"{final[key]:.1f}" for key in ("accuracy", "satisfied", "not_p", "q")]
+            weights = "" if final["weight_sixes"] is None else f"{final['weight_sixes']:.2f} / {final['weight_others']:.2f}"
+            lines.append(f"| {row_label(run['method'])} | {' | '.join(numbers)} | {weights} |")
+    return "\n".join(lines)
 
 
 def test_code_runs_as_it_stands():

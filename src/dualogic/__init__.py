@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from dualogic.diagnosis import Monitor, ShortcutReport, diagnose
     from dualogic.lint import Finding, lint
     from dualogic.report.recorder import Recorder
-    from dualogic.text.parsing import parse
-    from dualogic.text.rule_set import RuleSet, load_rules, parse_rules
+    from dualogic.text.rule_set import RuleSet, load_rules, parse, parse_rules
 
 __version__ = "0.1.0"
 
@@ -84,8 +83,7 @@ _ON_DEMAND = {
     **dict.fromkeys(("Monitor", "ShortcutReport", "diagnose"), "diagnosis"),
     **dict.fromkeys(("Finding", "lint"), "lint"),
     "Recorder": "report.recorder",
-    "parse": "text.parsing",
-    **dict.fromkeys(("RuleSet", "load_rules", "parse_rules"), "text.rule_set"),
+    **dict.fromkeys(("RuleSet", "load_rules", "parse", "parse_rules"), "text.rule_set"),
 }
 """The module that holds each name; nothing for a module itself."""
 

@@ -7,9 +7,10 @@ what came instead, where (the symbol or the sub-formula), and what to do about i
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class DualogicError(Exception):
@@ -77,6 +78,15 @@ def how_to_install(extra: str) -> str:
         'type, in a clone of dualogic: pip install -e paper'
     """
     return f"type, in a clone of dualogic: pip install -e {extra if extra == 'paper' else repr(f'.[{extra}]')}"
+
+
+@contextlib.contextmanager
+def needs(extra: str, what: str) -> Iterator[None]:
+    """Tell what to install if an import inside fails; ``what`` says what it is for."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(f"{what}; {how_to_install(extra)}") from error
 
 
 class DataError(DualogicError, ValueError):

@@ -94,6 +94,12 @@ def test_methods_are_read_from_the_registry_when_asked(monkeypatch):
     assert (chosen[0], chosen[-1]) == ("none", "dual")
 
 
+def test_the_run_without_the_rule_comes_first_and_dual_last():
+    assert choose_methods([]) == ("none", "hard", "uniform", "dual")
+    assert choose_methods(["dual", "hard"]) == ("none", "hard", "dual")
+    assert choose_pools("both") == ("sixes", "mixed")
+
+
 def test_unknown_choices_are_refused():
     with pytest.raises(OptionError, match=r"--method must be all, none or one of .*dual.*; got 'magic'"):
         choose_methods(["dual", "magic"])

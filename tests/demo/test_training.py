@@ -4,8 +4,7 @@ from torch import nn
 
 import dualogic as dl
 from dualogic.demo import load_split, training
-from dualogic.demo.measures import measure
-from dualogic.demo.training import make_network, train
+from dualogic.demo.training import make_network, measure, train
 from dualogic.errors import NonFiniteError
 
 

@@ -272,7 +272,7 @@ def test_the_page_lists_every_kind_with_its_thresholds():
     off = meaning[alarm.SWITCHED_OFF]
     assert f"{100 * watch.DENIAL:.0f} %" in off
     assert f"after {watch.LASTING} looks the pull, averaged over the latest {window.LATE}" in off
-    assert (watch.STILL, watch.SIGNIFICANT) == (0.25, 4.0)
+    assert (watch.STILL, verdict.SIGNIFICANT) == (0.25, 4.0)
     wide = meaning[alarm.TOO_WIDE]
     assert f"after {watch_consequent.LASTING} looks: at least {100 * watch_consequent.MOSTLY:.0f} %" in wide
     assert f"{100 * watch_consequent.CAME:.0f} % more" in wide

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dualogic as dl
 from dualogic.diagnosis import make_overview, verdict
-from dualogic.diagnosis.overview import MANY
+from dualogic.diagnosis.render import MANY
 
 a, b = dl.boolean("a", 45), dl.boolean("b", 45)
 RULES = {f"rule {number}": a[number] >> b[number] for number in range(45)}

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 import dualogic as dl
 import strategies
 from dualogic.lint.encode import Encoder
-from dualogic.lint.prover import Prover
-from dualogic.lint.world import World
+from dualogic.lint.world import Prover, World
 from witnesses import holds_at
 
 

@@ -12,7 +12,7 @@ import torch
 
 from command_answers import answer
 from dualogic.cli import main
-from dualogic.data.division import divide_by_class
+from dualogic.data import divide_by_class
 from dualogic.errors import DataError, OptionError
 from dualogic_paper.commands.run import parse_seeds
 from dualogic_paper.data import convert as converting

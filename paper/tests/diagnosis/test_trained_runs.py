@@ -6,7 +6,7 @@ import torch
 import dualogic as dl
 from dualogic.demo import load_split, training
 from dualogic.demo.data import SIX, rotate
-from dualogic.demo.measures import LEAD, RULE, measure
+from dualogic.demo.training import LEAD, RULE, measure
 from dualogic.diagnosis import verdict
 
 pytestmark = pytest.mark.slow

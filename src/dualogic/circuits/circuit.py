@@ -15,8 +15,7 @@ from torch import Tensor
 from dualogic.circuits.network import KINDS, ONE, Network
 from dualogic.constants import Constants
 
-GROUP_OVERHEAD = 64
-"""What the tensor operations of a group cost before they touch any number, in rows of a batch of 128."""
+GROUP_OVERHEAD = 64  # what the tensor operations of a group cost before they touch any number, in rows of a batch of 128
 
 
 @dataclasses.dataclass
@@ -52,19 +51,7 @@ class _Indices:
 
 
 class Circuit:
-    """A compiled network: a function of the weights' logarithms.
-
-    Args:
-        network: the sums and products.
-
-    Example:
-        >>> network = Network(2)  # x and not y, or not x and y
-        >>> x, y, no_x, no_y = 0, 1, 2, 3
-        >>> network.roots = [network.sum([network.product([x, no_y]), network.product([no_x, y])])]
-        >>> p = torch.tensor([[0.5, 0.25]])
-        >>> Circuit(network)(p.log(), (1 - p).log()).exp()
-        tensor([[0.5000]])
-    """
+    """A compiled network: a function of the weights' logarithms."""
 
     def __init__(self, network: Network) -> None:
         self.count = network.count
@@ -87,8 +74,6 @@ class Circuit:
         """Logarithms of the roots' values, ``(batch, roots)``, from probabilities ``(batch, variables)``."""
         result: Tensor = _EvaluateProbabilities.apply(self, probability)  # type: ignore[no-untyped-call]
         return result
-
-    # ------------------------------------------------------------------ layout
 
     def _layout(self, network: Network) -> None:
         uses = network.uses()
@@ -167,8 +152,6 @@ class Circuit:
         for place, node in enumerate(nodes):
             rows[node] = self.size + place
         self.size += len(nodes)
-
-    # ------------------------------------------------------------------ evaluation
 
     def constants(self, device: torch.device) -> _Indices:
         """Index tensors on a device."""

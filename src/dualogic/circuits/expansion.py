@@ -20,8 +20,7 @@ from dualogic.errors import SizeError
 from dualogic.formula.atom import COMPARE
 from dualogic.formula.relation import ClassRelation
 
-DECISIONS = 20_000
-"""How many class atoms a relation may be written out to."""
+DECISIONS = 20_000  # how many class atoms a relation may be written out to
 
 
 def settle_relations(proposition: Proposition, exclusive: bool) -> Proposition:

@@ -1,17 +1,16 @@
 """Formulas over classes and Booleans as propositions: quantifiers written out, every atom a ground literal.
 
 A proposition is a nested tuple, compared by value: ``("boolean", name, entry)``, ``("class", name, entry, labels)``,
-``("relation", node, ((name, entry), ...))`` with a place for each class in it,
-``("mask", name, entry)``, ``("axis", name, position)`` (whether a ragged axis is that long), ``("not", a)``,
-``("and", operands)``, ``("or", operands)`` and ``("count", bound, exact, operands)``. An *entry* is the flat position within
-the symbol's axes at their largest sizes.
+``("relation", node, ((name, entry), ...))`` with a place for each class in it, ``("mask", name, entry)``, ``("axis", name,
+position)`` (whether a ragged axis is that long), ``("not", a)``, ``("and", operands)``, ``("or", operands)`` and ``("count",
+bound, exact, operands)``. An *entry* is the flat position within the symbol's axes at their largest sizes.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch import Tensor
@@ -37,9 +36,7 @@ ATOMS = ("boolean", "class", "value", "relation", "mask", "axis")
 def ground(formula: Formula, method: str) -> Proposition:
     """A formula without free axes as a proposition; ``method`` is the one that asks, for messages.
 
-    Raises:
-        FormulaTypeError: a comparison of real-valued terms occurs.
-        SizeError: the quantifiers stand for too many ground formulas, or it is nested too deeply.
+    Comparisons of real-valued terms are refused, and so is what has too many ground formulas or is nested too deeply.
     """
     check_depth(formula)
     return _Grounder(formula, method).ground(formula, ())
@@ -119,13 +116,8 @@ class _Grounder:
 
     def _quantifier(self, node: Quantifier, position: Position) -> Proposition:
         shape = node.operand.shape
-        kept = iter(position)
-        fixed = {dim: next(kept) for dim in range(len(shape)) if dim not in node.dims}
-        sizes = max_shape(shape)
         parts = []
-        for chosen in itertools.product(*(range(sizes[dim]) for dim in node.dims)):
-            places = {**fixed, **dict(zip(node.dims, chosen))}
-            inner = tuple(places[dim] for dim in range(len(shape)))
+        for inner in positions(shape, node.dims, position):
             body = self.ground(node.operand, inner)
             ragged = [(shape[dim], inner[dim]) for dim in node.dims]
             conditions = [("axis", size.axis.name, place + size.trim) for size, place in ragged if isinstance(size, Ragged)]
@@ -153,6 +145,14 @@ def fit(position: Position, shape: Shape) -> Position:
     """The position within a part that is broadcast to the whole from the right."""
     tail = position[len(position) - len(shape) :]
     return tuple(0 if size == 1 else place for place, size in zip(tail, shape))
+
+
+def positions(shape: Shape, dims: tuple[int, ...], kept: Position) -> Iterator[Position]:
+    """All positions of ``shape`` that agree with ``kept`` outside of ``dims``."""
+    sizes = max_shape(shape)
+    for chosen in itertools.product(*(range(sizes[dim]) for dim in dims)):
+        fixed, free = iter(kept), dict(zip(dims, chosen))
+        yield tuple(free[dim] if dim in free else next(fixed) for dim in range(len(shape)))
 
 
 def _mask_name(node: Any) -> str:

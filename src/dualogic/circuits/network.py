@@ -123,14 +123,10 @@ def factor_out(network: Network, limit: int, fixed: frozenset[int] = frozenset()
 
     A sum's terms must speak of the same variables for that; where a term leaves one out, it is multiplied by the sum of
     its two weights, which is 1 before and ``1 / weight`` after the division. In "exactly one of n" what is left is a single sum.
-
-    Args:
-        network: with weights that sum to 1 for each variable.
-        limit: give up past this number of operands.
-        fixed: variables that are true or false for sure, by which nothing can be divided; they stay as they are.
+    The weights of a variable must sum to 1. Variables that are ``fixed``, true or false for sure, stay as they are.
 
     Returns:
-        An equal network, or ``None`` if it would be too large.
+        An equal network, or ``None`` if it would have more than ``limit`` operands.
     """
     count = network.count
     order = network.reachable()
@@ -167,7 +163,9 @@ def factor_out(network: Network, limit: int, fixed: frozenset[int] = frozenset()
             continue
         terms = []
         for operand in operands:
-            gaps = _without(result, scope & ~scopes[operand], base)
+            missing = scope & ~scopes[operand]
+            absent = [variable for variable in range(missing.bit_length()) if missing >> variable & 1]
+            gaps = [result.leaf(WITHOUT_NEGATIVE if base[each] == NEGATIVE else WITHOUT_POSITIVE, each) for each in absent]
             size += 1 + len(gaps)
             terms.append(result.product([renamed[operand], *gaps]))
         if size > limit:
@@ -182,8 +180,3 @@ def factor_out(network: Network, limit: int, fixed: frozenset[int] = frozenset()
         else:
             result.roots.append(result.product([renamed[root], *weights]))
     return flatten(result)
-
-
-def _without(network: Network, missing: int, base: list[int]) -> list[int]:
-    kinds = {NEGATIVE: WITHOUT_NEGATIVE, POSITIVE: WITHOUT_POSITIVE}
-    return [network.leaf(kinds[base[variable]], variable) for variable in range(missing.bit_length()) if missing >> variable & 1]

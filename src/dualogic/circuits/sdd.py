@@ -5,29 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from dualogic.circuits.grounding import Proposition
-from dualogic.errors import MissingExtraError, SizeError, how_to_install
+from dualogic.errors import SizeError, needs
 
 VTREES = ("balanced", "right", "left")
-MAX_DEPTH = 128
-"""How deep a vtree may be: pysdd recurses on the C stack, which 8 MB exhaust at 200 to 300 levels."""
+MAX_DEPTH = 128  # how deep a vtree may be: pysdd recurses on the C stack, which 8 MB exhaust at 200 to 300 levels
 
 
 class Compiler:
-    """A manager over ``count`` variables that turns propositions into decision diagrams.
+    """A manager over ``count`` variables that turns propositions into decision diagrams, of at most ``max_nodes`` nodes.
 
-    Args:
-        count: the number of variables.
-        vtree: ``"balanced"``, ``"right"`` or ``"left"``: how the variables are split. A balanced tree gives shallow circuits.
-        max_nodes: refuse when the manager holds more nodes than this.
+    The variables are split by a ``"balanced"``, ``"right"`` or ``"left"`` vtree; a balanced one gives shallow circuits.
     """
 
     def __init__(self, count: int, vtree: str = "balanced", max_nodes: int = 1_000_000) -> None:
-        try:
+        with needs("sdd", "the methods 'semantic' and 'problog' count models with pysdd"):
             from pysdd.sdd import SddManager, Vtree
-        except ImportError as error:
-            raise MissingExtraError(
-                f"the methods 'semantic' and 'problog' count models with pysdd; {how_to_install('sdd')}"
-            ) from error
         if vtree != "balanced" and count > MAX_DEPTH:
             raise SizeError(
                 f"a {vtree}-linear vtree of {count} variables is too deep for pysdd (at most {MAX_DEPTH}); use vtree='balanced'"

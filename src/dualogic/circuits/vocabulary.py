@@ -2,9 +2,8 @@
 
 Each variable is true with some probability, independently of all others: a Boolean; one class of a categorical (for methods
 that treat classes as independent); a *switch* (for methods that treat them as exclusive); a relation between classes that occur
-nowhere else; a mask or the length of a ragged axis
-(probability 0 or 1). The switches of a categorical with value groups ``0 .. m - 1`` ask "is it group 0? if not, is it group
-1? ...", so that ``m - 1`` independent variables give exactly the categorical's distribution.
+nowhere else; a mask or the length of a ragged axis (probability 0 or 1). The switches of a categorical with value groups ``0 .. m
+- 1`` ask "is it group 0? if not, is it group 1? ...", so that ``m - 1`` independent variables give exactly its distribution.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ ABSENT = -1e30
 
 FIXED = ("mask", "axis")
 
-Key = tuple[Any, ...]
-"""What a variable means: an atom, or ``(kind, name, entry, number)`` for a class or switch."""
+Key = tuple[Any, ...]  # what a variable means: an atom, or `(kind, name, entry, number)` for a class or switch
 
 
 class Relation:
@@ -45,11 +43,8 @@ class Relation:
 class Vocabulary:
     """Numbers the variables of ground formulas and computes their weights.
 
-    Args:
-        propositions: the formulas.
-        symbols: the declared symbols by name.
-        exclusive: classes of a categorical exclude each other, instead of being independent; so do those that a relation counts.
-        exactly_one: for independent classes: add to each proposition that every categorical in it has exactly one class.
+    Classes of a categorical that are ``exclusive`` exclude each other, instead of being independent; so do those that a relation
+    counts. For independent ones, ``exactly_one`` adds to each proposition that every categorical in it has exactly one class.
     """
 
     def __init__(
@@ -71,8 +66,6 @@ class Vocabulary:
         self.count = len(self._numbers)
         self._on_device: Constants[Tensor] = Constants()
         self._blocks = self._plan_blocks()
-
-    # ------------------------------------------------------------------ variables
 
     def _partition(self, name: str, found: list[Proposition]) -> list[tuple[int, ...]]:
         """The classes that no atom tells apart, together; those of no atom last."""
@@ -119,8 +112,6 @@ class Vocabulary:
         switches = [self._variable(("switch", name, entry, place)) for place in range(min(number + 1, last))]
         parts = [("not", switch) for switch in switches[:number]] + (switches[number:] if number < last else [])
         return parts[0] if len(parts) == 1 else ("and", tuple(parts))
-
-    # ------------------------------------------------------------------ weights
 
     def _plan_blocks(self) -> list[tuple[str, Any, Tensor]]:
         """For each kind and symbol: which columns of its flattened weights are variables, in order."""
@@ -201,7 +192,7 @@ class Vocabulary:
             return self._of_relation(name, bound)
         value = self._padded(name, bound)
         if self._from_probabilities(kind, name):
-            return both_logarithms(value)
+            return -negative_log(value), -negative_log(1.0 - value)
         if kind == "boolean":
             return torch.nn.functional.logsigmoid(value), torch.nn.functional.logsigmoid(-value)
         if kind == "class":
@@ -254,19 +245,8 @@ class Vocabulary:
         raise AssertionError(f"axis {axis!r} belongs to no symbol")
 
 
-def both_logarithms(probability: Tensor) -> tuple[Tensor, Tensor]:
-    """``log p`` and ``log(1 - p)``, both finite."""
-    return -negative_log(probability), -negative_log(1.0 - probability)
-
-
 def log_softmax_and_rest(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """``log p`` and ``log(1 - p)`` of every class along the last dimension, accurate where ``p`` is close to 0 or 1.
-
-    Example:
-        >>> logarithm, rest = log_softmax_and_rest(torch.tensor([0.0, 30.0]))
-        >>> logarithm[0], rest[1]
-        (tensor(-30.), tensor(-30.))
-    """
+    """``log p`` and ``log(1 - p)`` of every class along the last dimension, accurate where ``p`` is close to 0 or 1."""
     logarithms = logits.log_softmax(-1)
     top = logits.detach().argmax(-1, keepdim=True)
     # 1 - p is exact enough for every class but the likeliest, whose rest is the sum of the others.
@@ -279,11 +259,6 @@ def switch_weights(logarithms: Tensor) -> tuple[Tensor, Tensor]:
     """Weights of the switches of groups with probabilities ``exp(logarithms)`` along the last dimension.
 
     Switch ``v`` is on with probability ``p_v / (p_v + p_{v+1} + ...)``.
-
-    Example:
-        >>> on, off = switch_weights(torch.tensor([0.25, 0.25, 0.5]).log())
-        >>> on.exp(), off.exp()
-        (tensor([0.2500, 0.3333]), tensor([0.7500, 0.6667]))
     """
     tails = _floor(logarithms).flip(-1).logcumsumexp(-1).flip(-1)
     on = _floor(logarithms)[..., :-1] - tails[..., :-1]

@@ -3,7 +3,6 @@
 Each module of :mod:`dualogic.cli.commands` is one command, named after its file.
 """
 
-from dualogic.cli.dispatch import main
-from dualogic.cli.extras import require
+from dualogic.cli.dispatch import main, require
 
 __all__ = ["main", "require"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import pkgutil
 import sys
@@ -13,8 +14,7 @@ from typing import Protocol
 
 from dualogic import __version__
 from dualogic.cli import commands
-from dualogic.cli.extras import require
-from dualogic.errors import DualogicError
+from dualogic.errors import DualogicError, MissingExtraError, how_to_install
 
 DESCRIPTION = "Teach neural networks logical rules without letting them cheat. --version says which version this is."
 PLAINLY = {
@@ -23,15 +23,13 @@ PLAINLY = {
     KeyboardInterrupt: "interrupted; a run goes on where it was when started again",
 }
 """What errors of Python mean to who types commands."""
-GROUP = "dualogic.commands"
-"""Entry points by which other packages add commands."""
+GROUP = "dualogic.commands"  # entry points by which other packages add commands
 
 
 class Command(Protocol):
     """A parsed command: a dataclass whose fields are its options and whose docstring is its help."""
 
-    def run(self) -> int:
-        """Do it, and return the exit status."""
+    def run(self) -> int: ...  # do it, and return the exit status
 
 
 def find_commands() -> dict[str, Callable[..., Command]]:
@@ -68,12 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def describe(error: BaseException) -> str:
-    """An expected error as one would say it.
-
-    Example:
-        >>> describe(FileNotFoundError(2, "No such file or directory", "a.rules"))
-        'a.rules: No such file or directory'
-    """
+    """An expected error as one would say it."""
     if isinstance(error, OSError) and not isinstance(error, DualogicError) and None not in (error.filename, error.strerror):
         return f"{error.filename}: {error.strerror}"
     return next((text for kind, text in PLAINLY.items() if isinstance(error, kind)), str(error))
@@ -91,3 +84,11 @@ def _parse(arguments: Sequence[str] | None) -> Command:
         config=(tyro.conf.FlagCreatePairsOff, tyro.conf.CascadeSubcommandArgs),
     )
     return command
+
+
+def require(extra: str, *packages: str) -> None:
+    """Refuse to go on, before any work, without packages that an extra of dualogic installs; says the line to type."""
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise MissingExtraError(f"{', '.join(missing)} {verb} not installed; {how_to_install(extra)}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dualogic.data.division import divide_by_class
 from dualogic.data.id_map import IdMap
 from dualogic.data.resumable import Resumable
-from dualogic.data.with_index import WithIndex
+from dualogic.data.with_index import WithIndex, divide_by_class
 
 __all__ = ["IdMap", "Resumable", "WithIndex", "divide_by_class"]

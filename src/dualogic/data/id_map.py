@@ -68,16 +68,9 @@ class IdMap:
         return found
 
     def __call__(self, ids: Any) -> Tensor:
-        """The rows of a batch, giving new ids rows of their own.
+        """The rows of a batch, ``(batch,)`` int64, giving new ids rows of their own; none of them if the map is full.
 
-        Args:
-            ids: strings or integers, or an integer tensor ``(batch,)``.
-
-        Returns:
-            ``(batch,)`` int64.
-
-        Raises:
-            SampleIndexError: if the map is full; nothing is given out then.
+        Ids are strings or integers, or an integer tensor ``(batch,)``.
         """
         batch = as_ids(ids) if self._peers is None else self._peers.agree(lambda: as_ids(ids))
         self._admit(self._gather([key for key in dict.fromkeys(batch) if key not in self._rows]))
@@ -134,11 +127,7 @@ class IdMap:
         return {"ids": list(self._rows), "num_samples": self.num_samples}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over saved rows; a growing table gets the room that it had.
-
-        Raises:
-            StateError: if there are more ids than room, or one occurs twice; nothing is changed.
-        """
+        """Take over saved rows, unless they are damaged or do not fit; a growing table gets the room that it had."""
         ids = as_ids(state["ids"])
         if len(set(ids)) < len(ids) or len(ids) > state["num_samples"]:
             raise StateError(
@@ -157,13 +146,7 @@ class IdMap:
 
 
 def as_ids(ids: Any) -> list[Id]:
-    """Ids as plain strings and integers, which mean the same in every process and file.
-
-    Example:
-        >>> import torch
-        >>> as_ids(torch.tensor([3, 9]))
-        [3, 9]
-    """
+    """Ids as plain strings and integers, which mean the same in every process and file."""
     if isinstance(ids, Tensor):
         if ids.dim() != 1 or ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype is torch.bool:
             raise SampleIndexError(f"a tensor of ids must be (batch,) integers; got {ids.dtype} of shape {tuple(ids.shape)}")

@@ -66,10 +66,12 @@ class Resumable:
     def __iter__(self) -> Iterator[Any]:
         # A generator: nothing happens before the first batch is asked for, however often a framework calls iter().
         resume, self._resume = self._resume, None
-        passed = 0
+        passed = 0 if resume is None else resume["done"]
         if resume is not None:
-            passed = resume["done"]
-            self._set_state(resume["start"] if passed else resume["now"])
+            state = resume["start"] if passed else resume["now"]
+            set_random_state(state["global"])
+            for position, generator in enumerate(self._generators()):
+                generator.set_state(state[f"generator_{position}"].cpu())
         for part in self._parts():
             if hasattr(part, "set_epoch"):
                 part.set_epoch(self.epoch)
@@ -110,11 +112,6 @@ class Resumable:
             found[f"generator_{position}"] = generator.get_state()
         return found
 
-    def _set_state(self, state: Mapping[str, Any]) -> None:
-        set_random_state(state["global"])
-        for position, generator in enumerate(self._generators()):
-            generator.set_state(state[f"generator_{position}"].cpu())
-
     def _parts(self) -> list[Any]:
         """The loader, its sampler, its batch sampler and the sampler of that; ``None`` for what it has not."""
         batches: Any = getattr(self.loader, "batch_sampler", None)
@@ -138,16 +135,7 @@ def get_random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: dict[str, Any]) -> None:
-    """Put generators back to where :func:`get_random_state` found them.
-
-    Example:
-        >>> import torch
-        >>> state = get_random_state()
-        >>> first = torch.rand(2)
-        >>> set_random_state(state)
-        >>> torch.equal(torch.rand(2), first)
-        True
-    """
+    """Put generators back to where :func:`get_random_state` found them."""
     torch.set_rng_state(state["torch"].cpu())
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))

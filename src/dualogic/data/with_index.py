@@ -1,4 +1,4 @@
-"""A data set that says which sample each of its items is."""
+"""A data set that says which sample each of its items is, and samples that are divided class by class."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset
 
 from dualogic.arguments import check_offset
-from dualogic.errors import DataError, FormulaTypeError, SampleIndexError
+from dualogic.errors import DataError, FormulaTypeError, OptionError, SampleIndexError
 
-Join = Callable[[int, Any], Any]
-"""An index and an item to one item."""
+Join = Callable[[int, Any], Any]  # an index and an item to one item
 
 
 class WithIndex(Dataset[Any]):
@@ -97,3 +98,31 @@ class WithIndex(Dataset[Any]):
                 )
             return {**item, self.key: index}
         return (index, *item) if isinstance(item, (tuple, list)) else (index, item)
+
+
+def divide_by_class(labels: Tensor, classes: int, sizes: Callable[[int], Sequence[int]], seed: int) -> list[Tensor]:
+    """Disjoint sets of samples in which every class has its part: their numbers in each set, class after class.
+
+    From the number of samples of a class, ``sizes`` says how many of them go into each set but the last, which takes the rest.
+    ``labels`` are the class of each sample, ``(n,)``.
+
+    Example:
+        >>> labels = torch.tensor([0, 1, 0, 1, 0, 0])
+        >>> half, rest = divide_by_class(labels, 2, lambda count: [count // 2], seed=0)
+        >>> labels[half].tolist(), labels[rest].tolist()
+        ([0, 0, 1], [0, 0, 1])
+    """
+    generator = torch.Generator().manual_seed(seed)
+    sets: list[list[Tensor]] = []
+    for number in range(classes):
+        members = (labels == number).nonzero().squeeze(1)
+        members = members[torch.randperm(len(members), generator=generator)]
+        wanted = list(sizes(len(members)))
+        if sum(wanted) > len(members) or min(wanted, default=0) < 0:
+            asked = ", ".join(map(str, wanted))
+            raise OptionError(f"class {number} has {len(members)} samples, too few for sets of {asked}; choose smaller sets")
+        parts = members.split([*wanted, len(members) - sum(wanted)])
+        sets = sets or [[] for _ in parts]
+        for chosen, part in zip(sets, parts):
+            chosen.append(part)
+    return [torch.cat(chosen) for chosen in sets]

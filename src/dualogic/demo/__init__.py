@@ -6,30 +6,9 @@ may learn 6s from it (meet Q), or stop reading turned 6s as 9s (deny P), which i
 """
 
 from dualogic.demo.data import CLASSES, POOLS, SIX, Split, load_split, rotate
-from dualogic.demo.measures import LEAD, NOT_P, RULE, Measures, Q
 from dualogic.demo.study import DEFAULT_METHODS, NO_RULE, Study, check_amounts, choose_methods, choose_pools, run_study
-from dualogic.demo.training import Run, make_network, train
+from dualogic.demo.training import LEAD, NOT_P, RULE, Measures, Q, Run, make_network, train
 
-__all__ = [
-    "CLASSES",
-    "DEFAULT_METHODS",
-    "LEAD",
-    "NOT_P",
-    "NO_RULE",
-    "POOLS",
-    "RULE",
-    "SIX",
-    "Measures",
-    "Q",
-    "Run",
-    "Split",
-    "Study",
-    "check_amounts",
-    "choose_methods",
-    "choose_pools",
-    "load_split",
-    "make_network",
-    "rotate",
-    "run_study",
-    "train",
-]
+__all__ = ["CLASSES", "DEFAULT_METHODS", "LEAD", "NOT_P", "NO_RULE", "POOLS", "RULE", "SIX", "Measures", "Q", "Run", "Split"]
+__all__ += ["Study", "check_amounts", "choose_methods", "choose_pools", "load_split", "make_network", "rotate", "run_study"]
+__all__ += ["train"]

@@ -7,8 +7,8 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from dualogic.data.division import divide_by_class
-from dualogic.errors import MissingExtraError, OptionError, how_to_install
+from dualogic.data import divide_by_class
+from dualogic.errors import OptionError, needs
 
 CLASSES = 10
 SIX = 6
@@ -34,14 +34,7 @@ class Split:
 
 
 def rotate(images: Tensor) -> Tensor:
-    """Turn images ``(..., height, width)`` by 180 degrees; exact, because both axes are reversed.
-
-    Example:
-        >>> import torch
-        >>> rotate(torch.tensor([[1, 2], [3, 4]]))
-        tensor([[4, 3],
-                [2, 1]])
-    """
+    """Turn images ``(..., height, width)`` by 180 degrees; exact, because both axes are reversed."""
     return images.flip(-2, -1)
 
 
@@ -50,11 +43,6 @@ def load_split(pool: str, seed: int) -> Split:
 
     The labelled set is the training images of all classes but 6. The pool is the training 6s (``"sixes"``, the paper's
     setting) or all training images (``"mixed"``), whose 6s the network has to tell apart by itself.
-
-    Example:
-        >>> split = load_split("sixes", seed=0)
-        >>> bool((split.labels == 6).any()), bool(split.pool_is_six.all())
-        (False, True)
     """
     if pool not in POOLS:
         raise OptionError(f"pool must be one of {', '.join(map(repr, POOLS))}; got {pool!r}")
@@ -68,10 +56,8 @@ def load_split(pool: str, seed: int) -> Split:
 
 def load_digits() -> tuple[Tensor, Tensor]:
     """All digits that come with scikit-learn: images ``(1797, 1, 8, 8)`` in [0, 1], and labels ``(1797,)``."""
-    try:
+    with needs("demo", "the demo's digits come with scikit-learn"):
         from sklearn.datasets import load_digits as read_digits
-    except ImportError as error:
-        raise MissingExtraError(f"the demo's digits come with scikit-learn; {how_to_install('demo')}") from error
     digits = read_digits()
     images = torch.as_tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     return images, torch.as_tensor(digits.target, dtype=torch.long)

@@ -9,7 +9,7 @@ from typing import Any
 from dualogic.demo.study import Study
 from dualogic.demo.table import row_label
 from dualogic.demo.training import Run
-from dualogic.errors import MissingExtraError, how_to_install
+from dualogic.errors import needs
 
 COLOURS = {"none": "#7a7a7a", "hard": "#d1495b", "uniform": "#e09f3e", "dual": "#00798c"}
 REST = ("#8e6c8a", "#5b8e7d", "#bc6c25", "#457b9d", "#9a8c98", "#6a994e", "#b56576", "#4d648d", "#a68a64", "#7b5ea7", "#3d5a80")
@@ -26,11 +26,9 @@ Series = tuple[str, str, list[float]]
 
 def save_figure(study: Study, path: Path) -> None:
     """Draw all runs of a study, a row for each pool: Q and P on held-out 6s in percent, and the mean dual weights on Q."""
-    try:
+    with needs("demo", "the demo's figure needs matplotlib"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(f"the demo's figure needs matplotlib; {how_to_install('demo')}") from error
     pools = study.pools
     height = 2.9 if len({run.method for run in study.runs}) <= 6 else 4.0
     figure = Figure(figsize=(13, height * len(pools) + 0.8), layout="constrained")
@@ -104,12 +102,7 @@ def _label(axes: Any, series: Sequence[Series], top: float) -> None:
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Move labels apart until neighbours are ``gap`` from each other, close to where they were and within [0, 1] if they fit.
-
-    Example:
-        >>> spread([1.0, 0.0, 1.0], gap=0.25)
-        [0.75, 0.0, 1.0]
-    """
+    """Move labels apart until neighbours are ``gap`` from each other, close to where they were and within [0, 1] if they fit."""
     order = sorted(range(len(places)), key=lambda item: places[item])
     moved = [places[item] for item in order]
     for position in range(1, len(moved)):

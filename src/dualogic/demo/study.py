@@ -13,9 +13,8 @@ from typing import Any
 import torch
 
 from dualogic import methods as registry
-from dualogic.demo.data import POOLS, SIX, Split, load_split
-from dualogic.demo.measures import LEAD, RULE
-from dualogic.demo.training import Run, train
+from dualogic.demo.data import POOLS, load_split
+from dualogic.demo.training import LEAD, RULE, Run, train
 from dualogic.errors import MissingExtraError, OptionError
 
 NO_RULE = "none"
@@ -67,17 +66,7 @@ class Study:
 
 
 def choose_methods(names: Sequence[str]) -> tuple[str, ...]:
-    """The methods to train, the run without the rule first and ``dual`` last.
-
-    Args:
-        names: from ``dl.methods.METHODS``, or ``"all"`` for each of them; none for the demo's own choice.
-
-    Example:
-        >>> choose_methods([])
-        ('none', 'hard', 'uniform', 'dual')
-        >>> choose_methods(["dual", "hard"])
-        ('none', 'hard', 'dual')
-    """
+    """The methods to train, no rule first and ``dual`` last; ``"all"`` names each of them, and nothing the demo's own choice."""
     known = registry.METHODS
     for name in names:
         if name not in (*known, ALL, NO_RULE):
@@ -87,12 +76,7 @@ def choose_methods(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def choose_pools(name: str) -> tuple[str, ...]:
-    """``"both"`` or one of the pools, as a tuple.
-
-    Example:
-        >>> choose_pools("both")
-        ('sixes', 'mixed')
-    """
+    """``"both"`` or one of the pools, as a tuple."""
     if name == "both":
         return POOLS
     if name not in POOLS:
@@ -121,15 +105,9 @@ def run_study(
 ) -> Study:
     """Train every method on every pool.
 
-    Args:
-        methods: names, as :func:`choose_methods` gives them.
-        pools: names, as :func:`choose_pools` gives them.
-        epochs: of each run, at least 1.
-        seed: of the data, the weights and the batches.
-        skip_missing: leave out a method whose extra is not installed, instead of raising.
-        on_run: called with the pool and the method before each run.
-        on_epoch: called after each epoch.
-        on_end: called with each run that has ended.
+    ``methods`` and ``pools`` are names, as :func:`choose_methods` and :func:`choose_pools` give them. ``skip_missing`` leaves out
+    a method whose extra is not installed, instead of raising. ``on_run`` is called with the pool and method before each run,
+    ``on_epoch`` after each epoch, and ``on_end`` with each run that has ended.
     """
     check_amounts(epochs, seed)
     started = time.perf_counter()
@@ -138,7 +116,13 @@ def run_study(
     sizes: dict[str, dict[str, int]] = {}
     for pool in pools:
         split = load_split(pool, seed)
-        sizes[pool] = _sizes(split)
+        sizes[pool] = {
+            "labelled": len(split.labelled),
+            "pool": len(split.pool),
+            "pool_sixes": int(split.pool_is_six.sum()),
+            "held_out": len(split.held_out),
+            "held_out_sixes": len(split.held_out_sixes),
+        }
         for method in methods:
             if method in skipped:
                 continue
@@ -152,13 +136,3 @@ def run_study(
             else:
                 on_end(runs[-1])
     return Study(epochs, seed, tuple(runs), skipped, sizes, time.perf_counter() - started)
-
-
-def _sizes(split: Split) -> dict[str, int]:
-    return {
-        "labelled": len(split.labelled),
-        "pool": len(split.pool),
-        "pool_sixes": int(split.pool_is_six.sum()),
-        "held_out": len(split.held_out),
-        "held_out_sixes": int((split.held_out_labels == SIX).sum()),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dualogic.demo.study import NO_RULE, Study
 from dualogic.demo.training import Run
@@ -17,8 +17,7 @@ EXPLANATION = (
     "all digits. Accuracy (%) on all held-out images; rule met, Q and not-P (%) on held-out 6s, where a class must lead by 0.1. "
     "Weight on Q: from 0, all on not-P, to 1, all on Q."
 )
-MOST = 50.0
-"""A statement about the held-out 6s is made where it holds for more than this percentage of them."""
+MOST = 50.0  # a statement about the held-out 6s is made where it holds for more than this percentage of them
 
 
 def row_label(method: str) -> str:
@@ -53,19 +52,6 @@ def _cells(run: Run) -> list[str]:
     percentages = [f"{value:.1f}" for value in (final.accuracy, final.satisfied, final.q, final.not_p)]
     weights = ["-" if weight is None else f"{weight:.2f}" for weight in (final.weight_sixes, final.weight_others)]
     return [*percentages, "" if final.weight_sixes is None else " / ".join(weights), duration]
-
-
-def to_markdown(results: dict[str, Any], pool: str) -> str:
-    """The runs on one pool as a Markdown table, from what ``dualogic demo`` saves in ``results.json``."""
-    lines = ["| method | accuracy | rule satisfied | not-P | Q | weight on Q: 6s / others |", "|---|---|---|---|---|---|"]
-    for run in results["runs"]:
-        if run["pool"] != pool:
-            continue
-        final = run["final"]
-        numbers = [f"{final[key]:.1f}" for key in ("accuracy", "satisfied", "not_p", "q")]
-        weights = "" if final["weight_sixes"] is None else f"{final['weight_sixes']:.2f} / {final['weight_others']:.2f}"
-        lines.append(f"| {row_label(run['method'])} | {' | '.join(numbers)} | {weights} |")
-    return "\n".join(lines)
 
 
 def describe_pool(study: Study, pool: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The demo's network, and one training run of it."""
+"""The demo's rule and network, one training run of it, and what is measured on held-out images."""
 
 from __future__ import annotations
 
@@ -11,13 +11,39 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from dualogic.demo.data import CLASSES, Split, rotate
-from dualogic.demo.measures import RULE, Measures, measure
+from dualogic.demo.data import CLASSES, SIX, Split, rotate
 from dualogic.errors import BindingError, NonFiniteError
+from dualogic.formula.symbol import categorical
 from dualogic.loss import LogicLoss
 
 BATCH = 64
 LEARNING_RATE = 1e-3
+LEAD = 0.1  # by how much a class must lead to count, as in the paper's digit tables
+
+upright = categorical("f", CLASSES, input="logits")
+turned = categorical("g", CLASSES, input="logits")
+
+P = turned == 9
+Q = upright == SIX
+RULE = P >> Q
+
+# The paper's reading of not-P: some other class leads 9 by 0.1. `turned != 9` is the complement of P instead: it also
+# holds where 9 leads by less than 0.1, so undecided images would count as denials.
+NOT_P = turned.isin([digit for digit in range(CLASSES) if digit != 9])
+
+
+@dataclasses.dataclass(frozen=True)
+class Measures:
+    """What a network does, in percent; weights in [0, 1]."""
+
+    accuracy: float  # on all held-out images
+    satisfied: float  # held-out 6s on which not-P or Q holds
+    p: float  # held-out 6s that read as a 9 after half a turn
+    not_p: float  # held-out 6s on which some other class leads 9 after half a turn; undecided ones are in neither
+    q: float  # held-out 6s called a 6
+    false_six: float  # held-out images of other classes called a 6
+    weight_sixes: float | None  # the mean dual weight on Q over the 6s of the pool; `None` for a method without such weights
+    weight_others: float | None  # the same over the rest of the pool; `None` also if there is no rest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,13 +64,7 @@ class Run:
 
 
 def make_network(seed: int) -> nn.Sequential:
-    """A small convolutional network, from images ``(n, 1, 8, 8)`` to logits ``(n, 10)``; the global random state is left alone.
-
-    Example:
-        >>> import torch
-        >>> make_network(seed=0)(torch.zeros(2, 1, 8, 8)).shape
-        torch.Size([2, 10])
-    """
+    """A small convolutional network, from images ``(n, 1, 8, 8)`` to logits ``(n, 10)``; leaves the global random state alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Sequential(
@@ -82,21 +102,8 @@ def train(
     """Train a network from scratch: cross-entropy on the labelled images, and the rule on the pool from the first epoch.
 
     An epoch visits each labelled image and each image of the pool once. All methods start from the same weights and see
-    the same batches.
-
-    Args:
-        split: the data.
-        pool: the name of its pool, for the report.
-        method: a name from ``dl.methods.METHODS``, taken with its defaults, or ``None`` for no rule.
-        epochs: how many.
-        seed: of the weights and of the order of the batches.
-        on_epoch: called after each epoch.
-
-    Example:
-        >>> from dualogic.demo import load_split
-        >>> run = train(load_split("sixes", seed=0), "sixes", "dual", epochs=1, seed=0)
-        >>> len(run.history), run.history[0].weight_sixes
-        (2, 0.5)
+    the same batches. ``pool`` is the name of the split's pool, for the report; ``method`` one from ``dl.methods.METHODS``, taken
+    with its defaults, or ``None`` for no rule; ``on_epoch`` is called after each epoch.
     """
     started = time.perf_counter()
     network = make_network(seed)
@@ -141,3 +148,30 @@ def _loss(network: nn.Module, logic: LogicLoss | None, split: Split, chosen: Ten
     logits, f, g = network(torch.cat([images, pool, rotate(pool)])).split([len(images), len(pool), len(pool)])
     loss: Tensor = cross_entropy(logits, labels) + logic(index, f=f, g=g)
     return loss
+
+
+@torch.no_grad()
+def measure(network: nn.Module, split: Split, logic: LogicLoss | None) -> Measures:
+    """Measure a network on the held-out images, and the duals on the pool."""
+    predicted = network(split.held_out).argmax(1)
+    is_six = split.held_out_labels == SIX
+    sixes = split.held_out_sixes
+    f, g = network(sixes), network(rotate(sixes))
+    weights = None if logic is None else logic.weights(torch.arange(len(split.pool))).get("rule")
+    # On Q, the second operand of `not P or Q`, for the pool's 6s and for its other images.
+    on_q = [] if weights is None else [weights[chosen, 1] for chosen in (split.pool_is_six, ~split.pool_is_six)]
+    weight_sixes, weight_others = [part.mean().item() if len(part) else None for part in on_q] or (None, None)
+    return Measures(
+        accuracy=_percent(predicted == split.held_out_labels),
+        satisfied=_percent((NOT_P | Q).satisfied(lead=LEAD, f=f, g=g)),
+        p=_percent(P.satisfied(lead=LEAD, g=g)),
+        not_p=_percent(NOT_P.satisfied(lead=LEAD, g=g)),
+        q=_percent(Q.satisfied(lead=LEAD, f=f)),
+        false_six=_percent(predicted[~is_six] == SIX),
+        weight_sixes=weight_sixes,
+        weight_others=weight_others,
+    )
+
+
+def _percent(holds: Tensor) -> float:
+    return 100 * holds.double().mean().item()

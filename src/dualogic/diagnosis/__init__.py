@@ -12,28 +12,15 @@ from dualogic.diagnosis.alarm import Alarm
 from dualogic.diagnosis.comparison import Comparison
 from dualogic.diagnosis.events import Events
 from dualogic.diagnosis.monitor import Monitor
-from dualogic.diagnosis.overview import make_overview
+from dualogic.diagnosis.render import make_overview
 from dualogic.diagnosis.report import ConnectiveReport, RuleReport, ShortcutReport
 from dualogic.diagnosis.verdict import class_name, percent
 from dualogic.errors import SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.loss import LogicLoss
 
-__all__ = [
-    "Alarm",
-    "Comparison",
-    "ConnectiveReport",
-    "Diagnosis",
-    "Events",
-    "Monitor",
-    "RuleReport",
-    "ShortcutReport",
-    "class_name",
-    "diagnose",
-    "make_overview",
-    "percent",
-    "verdict",
-]
+__all__ = ["Alarm", "Comparison", "ConnectiveReport", "Diagnosis", "Events", "Monitor", "RuleReport", "ShortcutReport"]
+__all__ += ["class_name", "diagnose", "make_overview", "percent", "verdict"]
 
 
 def diagnose(

@@ -14,34 +14,27 @@ from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS, autocast_off
 from dualogic.compile.extreme import take_extreme
 from dualogic.compile.plan import compile_rules
+from dualogic.diagnosis import tally
 from dualogic.diagnosis.assemble import assemble
-from dualogic.diagnosis.elsewhere import count_elsewhere, find_elsewhere, find_shared
 from dualogic.diagnosis.expectation import check_truths, count_labels, find_classes, read_labels
-from dualogic.diagnosis.observation import Observed, fit_weights, observe
+from dualogic.diagnosis.observation import fit_weights, observe
 from dualogic.diagnosis.outline import outline
 from dualogic.diagnosis.report import ShortcutReport
-from dualogic.diagnosis.tally import Tally, Worst, count_entries, count_junctions, count_weights, find_hits
+from dualogic.diagnosis.tally import Tally, Worst
 from dualogic.errors import BindingError, OptionError, SampleIndexError, StateError
 from dualogic.formula.connective import Formula
 from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
 
-CHUNK = 8192
-"""Samples that are evaluated at a time at most, so that a whole data set can be passed in one call ..."""
-CHUNK_VALUES = 2**22
-"""... and truth values of operands, for rules of many clauses."""
+CHUNK = 8192  # samples that are evaluated at a time at most, so that a whole data set can be passed in one call ...
+CHUNK_VALUES = 2**22  # ... and truth values of operands, for rules of many clauses
 
 
 class Diagnosis:
     """How rules are satisfied, collected over the batches of a data loader; :func:`diagnose` is the one-shot form.
 
     Args:
-        rules: a formula, a mapping of names to formulas, or a :class:`~dualogic.LogicLoss`, whose dual variables are then
-            looked at for the samples that come with an index.
-        tol: see :meth:`dualogic.Formula.satisfied`.
-        lead: see :meth:`dualogic.Formula.satisfied`.
-        class_cost: of the costs by which samples are ranked; the loss's own by default, ``"probability"`` without one.
-        worst: how many samples of the largest cost to keep for each rule.
+        rules: as for :func:`diagnose`, and so are ``tol``, ``lead``, ``class_cost`` and ``worst``.
         classes: names of the labels, in their order.
 
     Attributes:
@@ -84,7 +77,7 @@ class Diagnosis:
         self._parts = {name: outline(name, formula) for name, formula in self.rules.items()}
         self._outline = {part.path: part for parts in self._parts.values() for part in parts}
         self._wanted = frozenset(self._outline)
-        self._shared = find_shared(self._outline.values())
+        self._shared = tally.find_shared(self._outline.values())
         self._implied = {name for name, parts in self._parts.items() if any(part.consequent is not None for part in parts)}
         self._places = {path: (level.number, lane) for level in self._truth.levels for lane, path in enumerate(level.paths)}
         self._values = max(1, sum(level.operands * math.prod(level.rest) for level in self._truth.levels))
@@ -127,7 +120,9 @@ class Diagnosis:
             )
             shares = {name: truth[rows] for name, truth in truths.items()}
             chosen = None if index is None else index[rows]
-            self._count(part, chosen, None if labels is None else labels[rows], shares, self._weights(chosen))
+            shared = self._logic is not None and self._logic.num_samples is None
+            weights = self._logic.weights(chosen) if self._logic is not None and (shared or chosen is not None) else {}
+            self._count(part, chosen, None if labels is None else labels[rows], shares, weights)
 
     def _check_rows(self, index: Tensor | None) -> None:
         """Refuse an index outside of the loss's table before anything is counted."""
@@ -140,11 +135,6 @@ class Diagnosis:
                 f"index must lie between 0 and {rows - 1}, the training samples of the LogicLoss; got values between {low} and "
                 f"{high}; leave it out for samples that have no dual variables"
             )
-
-    def _weights(self, index: Tensor | None) -> Mapping[str, Tensor]:
-        if self._logic is None or (index is None and self._logic.num_samples is not None):
-            return {}
-        return self._logic.weights(index)
 
     @torch.no_grad()
     def _count(
@@ -164,43 +154,29 @@ class Diagnosis:
         columns = [torch.ones_like(costs), seen.holds, undecided, torch.where(finite, costs, 0.0), ~finite]
         self._tally.add("rules", torch.stack([column.double() for column in columns], -1), labels)
         self._tally.add("together", seen.holds.all(1), labels)
-        elsewhere = find_elsewhere(seen.levels, self._shared)
+        elsewhere = tally.find_elsewhere(seen.levels, self._shared)
         for number, observed in seen.levels.items():
             junction = observed.level.order != ()
-            self._tally.add(number, count_junctions(observed) if junction else count_entries(observed), labels)
-            if junction:
-                self._count_weights(observed, weights, bound.batch, labels)
+            self._tally.add(number, tally.count_junctions(observed) if junction else tally.count_entries(observed), labels)
+            hits = tally.find_hits(observed)
+            for lane, path in enumerate(observed.level.paths) if junction else ():
+                if path in self._wanted and path in weights:
+                    fitted = fit_weights(weights[path].to(hits.device), observed.axes, bound.batch)
+                    self._tally.add(path, tally.count_weights(hits[:, lane], observed.exists[:, lane], fitted), labels)
             if number in elsewhere:
-                self._tally.add(("elsewhere", number), count_elsewhere(observed, elsewhere[number]), labels)
-                self._count_labels(observed, elsewhere[number], truths, bound, labels)
-        self._count_broken(truths, bound, labels)
-        self._worst.add(costs, seen.holds, index, labels, self.samples)
-        self.samples += bound.batch
-        return elsewhere
-
-    def _count_weights(self, observed: Observed, weights: Mapping[str, Tensor], batch: int, labels: Tensor | None) -> None:
-        hits = find_hits(observed)
-        for lane, path in enumerate(observed.level.paths):
-            if path in self._wanted and path in weights:
-                fitted = fit_weights(weights[path].to(hits.device), observed.axes, batch)
-                self._tally.add(path, count_weights(hits[:, lane], observed.exists[:, lane], fitted), labels)
-
-    def _count_labels(
-        self, observed: Observed, elsewhere: Tensor, truths: Mapping[str, Tensor], bound: Bound, labels: Tensor | None
-    ) -> None:
-        for path in observed.level.paths if truths else ():
-            part = self._outline.get(path)
-            if part is not None and part.consequent is not None:
-                for name, counts in count_labels(part, truths, bound, self.tol, observed, elsewhere):
-                    self._tally.add((path, name), counts, labels)
-
-    def _count_broken(self, truths: Mapping[str, Tensor], bound: Bound, labels: Tensor | None) -> None:
-        """Which rules the labels themselves break, for rules without an implication."""
+                self._tally.add(("elsewhere", number), tally.count_elsewhere(observed, elsewhere[number]), labels)
+                for part in [self._outline[path] for path in observed.level.paths if truths and path in self._outline]:
+                    for name, counts in count_labels(part, truths, bound, self.tol, observed, elsewhere[number]):
+                        self._tally.add((part.path, name), counts, labels)
         for name, formula in self.rules.items() if truths else ():
+            # Which rules the labels themselves break, for rules without an implication.
             found = None if name in self._implied else read_labels(formula, truths, bound, self.tol)
             if found is not None:
                 known, holds = found
                 self._tally.add((name, "broken"), torch.stack([known, known & ~holds[:, 0]], -1), labels)
+        self._worst.add(costs, seen.holds, index, labels, self.samples)
+        self.samples += bound.batch
+        return elsewhere
 
     def merge_(self, other: Diagnosis) -> Diagnosis:
         """Add what another diagnosis of the same rules counted, in another process for instance."""

@@ -53,25 +53,15 @@ ADVICE = {
 
 @dataclasses.dataclass(frozen=True)
 class Alarm:
-    """One finding of a monitor.
+    """One finding of a monitor."""
 
-    Attributes:
-        kind: one of :data:`KINDS`.
-        rule: the name of the rule.
-        path: the connective that it is about, as in ``LogicLoss.weights``; the rule's name if it is about the whole.
-        severity: ``"warning"``, or ``"info"`` for what is seldom a problem.
-        message: what was measured.
-        advice: what to try.
-        step: the training call of the look that raised it.
-    """
-
-    kind: str
-    rule: str
-    path: str
-    severity: str
-    message: str
-    advice: str
-    step: int = 0
+    kind: str  # one of `KINDS`
+    rule: str  # the name of the rule
+    path: str  # the connective that it is about, as in `LogicLoss.weights`; the rule's name if it is about the whole
+    severity: str  # "warning", or "info" for what is seldom a problem
+    message: str  # what was measured
+    advice: str  # what to try
+    step: int = 0  # the training call of the look that raised it
 
     def __str__(self) -> str:
         return f"rule {self.rule!r}, {self.kind}: {self.message}. To try: {self.advice}."

@@ -35,7 +35,11 @@ def assemble(diagnosis: Diagnosis) -> ShortcutReport:
     rules: dict[str, RuleReport] = {}
     for number, (name, total) in enumerate(assemble_rules(diagnosis, tally.total).items()):
         classes = {label: reports[name] for label, reports in by_label.items()}
-        worst = _samples(diagnosis._worst.costs[:, number], diagnosis._worst.facts[:, number])
+        kept = zip(diagnosis._worst.costs[:, number].tolist(), diagnosis._worst.facts[:, number].tolist())
+        worst = tuple(
+            SampleReport(position, index if index >= 0 else None, label if label >= 0 else None, cost, bool(holds))
+            for cost, (position, index, label, holds) in kept
+        )
         whole = dataclasses.replace(total, classes=classes, worst=worst)
         rules[name] = dataclasses.replace(whole, findings=judge(whole, diagnosis.classes))
     together = float(tally.total["together"]) if "together" in tally.total else 0.0
@@ -111,27 +115,24 @@ def _connective(part: Connective, counts: list[float], elsewhere: list[float] | 
         labelled=int(labelled),
         contradicted=_share(contradicted, labelled),
     )
-    consequent = _read(sums, part.path, "consequent labels", 4)
-    return report(antecedent=antecedent, elsewhere=None if elsewhere is None else _elsewhere(elsewhere, int(units), consequent))
-
-
-def _read(sums: Sums, path: str, name: str, count: int) -> list[float]:
-    """What the labels say of an implication; zeros where there are none."""
-    return sums[path, name].tolist() if (path, name) in sums else [0.0] * count
-
-
-def _elsewhere(counts: list[float], total: int, labels: list[float]) -> ElsewhereReport:
-    units, holds = counts
-    known, says, expected, both = labels
-    return ElsewhereReport(
-        units=int(units),
-        share=_share(units, total),
-        holds=_share(holds, units),
+    if elsewhere is None:
+        return report(antecedent=antecedent)
+    known, says, expected, both = _read(sums, part.path, "consequent labels", 4)
+    found = ElsewhereReport(
+        units=int(elsewhere[0]),
+        share=_share(elsewhere[0], int(units)),
+        holds=_share(elsewhere[1], elsewhere[0]),
         labelled=int(known),
         expected=_share(expected, known),
         wrongly=_share(says - both, known),
         missed=_share(expected - both, known),
     )
+    return report(antecedent=antecedent, elsewhere=found)
+
+
+def _read(sums: Sums, path: str, name: str, count: int) -> list[float]:
+    """What the labels say of an implication; zeros where there are none."""
+    return sums[path, name].tolist() if (path, name) in sums else [0.0] * count
 
 
 def _weigh(operands: list[OperandReport], sums: list[float]) -> tuple[list[OperandReport], WeightReport]:
@@ -149,13 +150,6 @@ def _weigh(operands: list[OperandReport], sums: list[float]) -> tuple[list[Opera
         for place, operand in enumerate(operands)
     ]
     return weighed, WeightReport(_share(entropy, units), _share(sum(rightly), decided))
-
-
-def _samples(costs: Tensor, facts: Tensor) -> tuple[SampleReport, ...]:
-    return tuple(
-        SampleReport(position, index if index >= 0 else None, label if label >= 0 else None, cost, bool(holds))
-        for cost, (position, index, label, holds) in zip(costs.tolist(), facts.tolist())
-    )
 
 
 def _share(part: float, whole: float) -> float | None:

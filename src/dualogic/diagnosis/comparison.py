@@ -11,8 +11,7 @@ from dualogic.diagnosis.report import ConnectiveReport, Finding, Judged, Report,
 from dualogic.diagnosis.verdict import HALF, NEVER, class_name, percent, rises
 from dualogic.errors import StateError
 
-WORSE_ERRORS = 2.0
-"""Standard errors by which rules must hold less often to be called worse; both models saw the same samples."""
+WORSE_ERRORS = 2.0  # standard errors by which rules must hold less often to be called worse; both models saw the same samples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,34 +28,21 @@ class RuleComparison(Judged):
 
 @dataclasses.dataclass(frozen=True)
 class Comparison(Report):
-    """A model against a baseline; made by :meth:`ShortcutReport.compare`.
+    """A model against a baseline; made by :meth:`ShortcutReport.compare`."""
 
-    Attributes:
-        before: the report on the baseline.
-        after: the report on the model.
-        rules: what happened to each rule, by name.
-        findings: what the change says of several rules together.
-    """
-
-    before: ShortcutReport
-    after: ShortcutReport
-    rules: Mapping[str, RuleComparison]
-    findings: tuple[Finding, ...] = ()
+    before: ShortcutReport  # the report on the baseline
+    after: ShortcutReport  # the report on the model
+    rules: Mapping[str, RuleComparison]  # what happened to each rule, by name
+    findings: tuple[Finding, ...] = ()  # what the change says of several rules together
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON: both reports, and the findings of each rule."""
-        rules = {
-            name: {"label": rule.label, "findings": plain(rule.findings), "verdict": rule.verdict, "kind": rule.kind}
-            for name, rule in self.rules.items()
-        }
-        return {
-            "before": self.before.to_dict(),
-            "after": self.after.to_dict(),
-            "rules": rules,
-            "findings": plain(self.findings),
-            "verdict": self.verdict,
-            "kind": self.kind,
-        }
+
+        def judged(what: Any) -> dict[str, Any]:
+            return {"findings": plain(what.findings), "verdict": what.verdict, "kind": what.kind}
+
+        rules = {name: {"label": rule.label, **judged(rule)} for name, rule in self.rules.items()}
+        return {"before": self.before.to_dict(), "after": self.after.to_dict(), "rules": rules, **judged(self)}
 
 
 def compare(before: ShortcutReport, after: ShortcutReport) -> Comparison:
@@ -73,21 +59,19 @@ def compare(before: ShortcutReport, after: ShortcutReport) -> Comparison:
         )
     names = after.class_names
     rules = {name: _compare_rule(before.rules[name], after.rules[name], names) for name in after.rules}
-    held = (before.satisfied, before.samples, after.satisfied, after.samples)
-    worse = _find_worse(*held, "", "rules: all of them hold") if len(rules) > 1 else None
-    return Comparison(before, after, rules, () if worse is None else (worse,))
+    worse = _find_worse(before, after, "", "rules: all of them hold") if len(rules) > 1 else []
+    return Comparison(before, after, rules, tuple(worse))
 
 
-def _find_worse(
-    before: float | None, count_before: int, after: float | None, count_after: int, path: str, what: str
-) -> Finding | None:
-    """Do rules hold less often than without them?"""
-    if before is None or after is None or before - after < NEVER:
-        return None
-    if not rises(1.0 - before, count_before, 1.0 - after, count_after, WORSE_ERRORS):
-        return None
-    sentence = f"worse than without the {what} on {percent(after)} of the samples, on {percent(before)} without"
-    return Finding(verdict.WORSE, sentence, path)
+def _find_worse(before: Any, after: Any, path: str, what: str) -> list[Finding]:
+    """Do rules hold less often than without them? Asked of reports on one rule, or on all."""
+    first, second = before.satisfied, after.satisfied
+    if first is None or second is None or first - second < NEVER:
+        return []
+    if not rises(1.0 - first, before.samples, 1.0 - second, after.samples, WORSE_ERRORS):
+        return []
+    sentence = f"worse than without the {what} on {percent(second)} of the samples, on {percent(first)} without"
+    return [Finding(verdict.WORSE, sentence, path)]
 
 
 def _compare_rule(before: RuleReport, after: RuleReport, names: Sequence[str] | None) -> RuleComparison:
@@ -107,8 +91,7 @@ def _compare_rule(before: RuleReport, after: RuleReport, names: Sequence[str] | 
     wide = {finding.path for finding in findings if finding.kind == verdict.TOO_WIDE}
     # What was satisfied by its consequent was so in too many places.
     findings = [finding for finding in findings if finding.kind != verdict.IN_KIND or finding.path not in wide]
-    worse = _find_worse(before.satisfied, before.samples, after.satisfied, after.samples, before.name, "rule: it holds")
-    findings += [] if worse is None else [worse]
+    findings += _find_worse(before, after, before.name, "rule: it holds")
     ordered = tuple(sorted(findings, key=lambda finding: verdict.KINDS.index(finding.kind)))
     return RuleComparison(before.name, before.text, label, before, after, ordered)
 
@@ -133,14 +116,12 @@ def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Fin
 
 
 def _find_elsewhere(before: RuleReport, after: RuleReport, labels: Sequence[int]) -> list[Finding]:
-    found = []
     groups = [(before, after), *((before.classes[label], after.classes[label]) for label in labels)]
-    for part in after.choices:
-        pairs = [(old.by_path[part.path], new.by_path[part.path]) for old, new in groups if part.path in old.by_path]
-        finding = compare_elsewhere(pairs) if part.antecedent is not None and pairs else None
-        if finding is not None:
-            found.append(finding)
-    return found
+    found = []
+    for path in [part.path for part in after.choices if part.antecedent is not None]:
+        pairs = [(old.by_path[path], new.by_path[path]) for old, new in groups if path in old.by_path]
+        found.append(compare_elsewhere(pairs) if pairs else None)
+    return [finding for finding in found if finding is not None]
 
 
 def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:
@@ -210,10 +191,8 @@ def compare_elsewhere(
     left out of account that lost their antecedent, and half as many as a rule asks of (in each class, if classes are known: as
     many, because what a rule says of some samples of a class may well be true of the others).
 
-    Args:
-        pairs: the implication before and after; for all samples, followed by each class if classes are known.
-        when: a word for what is compared with.
-        pulled: the rule was seen to pull it there, so that all units count.
+    ``pairs`` are the implication before and after; for all samples, followed by each class if classes are known. If the rule was
+    seen to pull it there (``pulled``), all units count. ``when`` is a word for what is compared with.
     """
     before, after = pairs[0]
     first, second = before.elsewhere, after.elsewhere

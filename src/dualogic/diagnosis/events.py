@@ -9,40 +9,26 @@ from types import TracebackType
 import torch
 from typing_extensions import Self
 
-from dualogic.errors import MissingExtraError, how_to_install
+from dualogic.errors import needs
 from dualogic.loss import LogicLoss
 
-MOST_ROWS = 4096
-"""Rows of the table in a histogram, evenly spaced."""
+MOST_ROWS = 4096  # rows of the table in a histogram, evenly spaced
 
 
 class Events:
     """Writes scalars and histograms into a folder that ``tensorboard --logdir`` reads.
 
-    Used by the runner and by the Lightning integration. A run that goes on after a stop hides what it wrote after its
-    checkpoint.
-
-    Args:
-        folder: of the event files.
-        first: the step from which events are written.
+    Used by the runner and by the Lightning integration. A run that goes on after a stop at step ``first`` hides what it wrote
+    after its checkpoint.
     """
 
     def __init__(self, folder: Path, first: int = 0) -> None:
-        try:
+        with needs("events", "tensorboard is not installed"):
             from torch.utils.tensorboard.writer import SummaryWriter
-        except ImportError as error:
-            raise MissingExtraError(f"tensorboard is not installed; {how_to_install('events')}") from error
-
         self._writer = SummaryWriter(str(folder), purge_step=first if first else None)
 
     def write(self, step: int, scalars: Mapping[str, float], logic: LogicLoss | None = None) -> None:
-        """Write what was measured.
-
-        Args:
-            step: the horizontal axis.
-            scalars: by name; a slash makes a group.
-            logic: whose weights are written as histograms, one for each operand of each connective.
-        """
+        """Write numbers by name (a slash makes a group) and, as histograms, the weights of each operand of each connective."""
         for name, value in scalars.items():
             self._writer.add_scalar(name, value, step)
         if logic is not None:
@@ -62,15 +48,7 @@ class Events:
 
 
 def weights_by_operand(logic: LogicLoss) -> dict[str, torch.Tensor]:
-    """The weights of each operand over (at most :data:`MOST_ROWS`) samples, flat, on the CPU.
-
-    Example:
-        >>> import dualogic as dl
-        >>> x = dl.var("x")
-        >>> weights = weights_by_operand(dl.LogicLoss((x <= 0) | (x >= 1), num_samples=3))
-        >>> {name: tuple(value.shape) for name, value in weights.items()}
-        {'rule/operand_0': (3,), 'rule/operand_1': (3,)}
-    """
+    """The weights of each operand over (at most :data:`MOST_ROWS`) samples, flat, on the CPU."""
     index = None
     if logic.num_samples is not None:
         stride = max(1, logic.num_samples // MOST_ROWS)

@@ -19,8 +19,7 @@ from dualogic.formula.inspect import describe
 from dualogic.formula.node import Node
 from dualogic.formula.symbol import Categorical, Mask, Variable
 
-SURE = 50.0
-"""The logit of a class or a Boolean that is known."""
+SURE = 50.0  # the logit of a class or a Boolean that is known
 
 
 def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: Bound) -> dict[str, Tensor]:
@@ -97,7 +96,7 @@ def read_labels(
 def count_labels(
     part: Connective, truths: Mapping[str, Tensor], bound: Bound, tol: float, observed: Observed, elsewhere: Tensor
 ) -> Iterator[tuple[str, Tensor]]:
-    """What the labels say of an implication, as far as they are there.
+    """What the labels say of an implication, as far as they are there; nothing of another connective.
 
     Yields:
         Names and sums over units. ``"labels"``, ``(batch, 3)``: units known, those whose antecedent is true by the labels, and of
@@ -105,8 +104,8 @@ def count_labels(
         whose consequent is known, and of these those whose consequent is false. ``"consequent labels"``, ``(batch, 4)``: of the
         known units elsewhere: all, those with the consequent by the model, by the labels, and by both.
     """
-    assert part.antecedent is not None
-    assert part.consequent is not None
+    if part.antecedent is None or part.consequent is None:
+        return
     lane = observed.level.paths.index(part.path)
     exists, holds = observed.exists[:, lane], observed.holds[:, lane]
     antecedent = read_labels(part.antecedent, truths, bound, tol, observed.axes)

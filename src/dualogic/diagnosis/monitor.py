@@ -27,10 +27,8 @@ from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
 from dualogic.loss.beliefs import first_view
 
-PATIENCE = 3
-"""Looks in a row that must agree before an alarm is raised, or cleared."""
-MOST_RULES = 8
-"""Rules whose gradients are taken at one look; more take turns."""
+PATIENCE = 3  # looks in a row that must agree before an alarm is raised, or cleared
+MOST_RULES = 8  # rules whose gradients are taken at one look; more take turns
 
 
 class Monitor:
@@ -99,8 +97,6 @@ class Monitor:
         self._travelling: deque[Look] = deque()
         self._handle = logic.register_forward_hook(Hook(self._see), with_kwargs=True)
 
-    # ------------------------------------------------------------------ what it found
-
     @property
     def findings(self) -> tuple[Alarm, ...]:
         """What is wrong now, the most serious first."""
@@ -117,8 +113,6 @@ class Monitor:
         """Wait for the numbers of all looks so far, and judge them."""
         while self._travelling:
             self._judge(self._travelling.popleft().arrive())
-
-    # ------------------------------------------------------------------ looking
 
     def task_loss(self, loss: Tensor) -> None:
         """Tell the task's own loss, which is read at the next look only; with it, a ``delta`` at its floor can be judged."""
@@ -216,8 +210,6 @@ class Monitor:
                 raise SymbolError(f"labels names {name!r}, but the symbols of the rules are {known}")
         return tensors
 
-    # ------------------------------------------------------------------ judging
-
     def _judge(self, look: Look) -> None:
         self._window.add(look.sums, look.latest)
         found = {(alarm.kind, alarm.path): alarm for alarm in watch(self._diagnosis, self.logic, self._window)}
@@ -246,8 +238,8 @@ class Monitor:
     def _describe(self, look: Look) -> dict[str, Any]:
         entry: dict[str, Any] = {"step": look.step, "findings": sorted({kind for kind, _ in self._active})}
         for number, (name, rule) in enumerate(assemble_rules(self._diagnosis, look.sums).items()):
-            numbers: dict[str, Any] = {"satisfied": rule.satisfied, "cost": rule.cost}
-            numbers["delta"] = float(look.latest["delta"][number])
+            delta = float(look.latest["delta"][number])
+            numbers: dict[str, Any] = {"satisfied": rule.satisfied, "cost": rule.cost, "delta": delta}
             if rule.antecedent is not None:
                 numbers["antecedent"] = rule.antecedent.holds
             for part in rule.choices:
@@ -256,8 +248,6 @@ class Monitor:
                     numbers[f"{part.path}/pull"] = look.sums["pull", part.path][:2].tolist()
             entry[name] = numbers
         return entry
-
-    # ------------------------------------------------------------------ keeping
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed run needs to go on as if it had not stopped."""

@@ -11,7 +11,6 @@ from torch import Tensor
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off, decide
 from dualogic.compile.extreme import take_extreme
-from dualogic.compile.instructions import Registers
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, Combine, JunctionBranch, Level, QuantifierBranch
 
@@ -74,7 +73,10 @@ def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset
         strict, decided = plain, holds
         if lead > 0:
             strict = _Recorder()
-            decided = plan.fold(_decide_literals(registers, plan.evaluate(bound, tol, -lead)), strict)
+            # With -lead in place of lead, `f == k` holds more often and its complement less often. So the conjunction of the two
+            # is `f == k` itself for a positive literal, and "another class leads k by lead" for a negative one.
+            pairs = zip(registers, plan.evaluate(bound, tol, -lead))
+            decided = plan.fold([one & two if one.dtype is torch.bool else one for one, two in pairs], strict)
     return Observation(holds, decided, _collect(plan, bound, (plain.seen, strict.seen), wanted))
 
 
@@ -97,12 +99,6 @@ def _collect(
         exists = torch.ones(bound.batch, len(places), dtype=torch.bool, device=bound.device)
         _descend(branch, exists, seen, wanted, levels)
     return levels
-
-
-def _decide_literals(plain: Registers, eased: Registers) -> Registers:
-    # With -lead in place of lead, `f == k` holds more often and its complement less often. So the conjunction of the two is
-    # `f == k` itself for a positive literal, and "another class leads k by lead" for a negative one.
-    return [first & second if first.dtype is torch.bool else first for first, second in zip(plain, eased)]
 
 
 def _descend(

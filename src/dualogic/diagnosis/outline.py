@@ -10,8 +10,7 @@ from dualogic.formula.connective import Complement, Equivalence, Formula, Implic
 from dualogic.formula.evidence import Evidence
 from dualogic.normalize.nnf import to_nnf
 
-CHOICES = ("or", "implies")
-"""The kinds of connectives that can be satisfied in several ways."""
+CHOICES = ("or", "implies")  # the kinds of connectives that can be satisfied in several ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,12 +30,6 @@ def outline(name: str, formula: Formula) -> list[Connective]:
     """From the root of a rule through quantifiers and conjunctions down to the outermost choices, parents first.
 
     What lies inside of a branch, or inside of the clauses that a cardinality constraint stands for, is left out.
-
-    Example:
-        >>> import dualogic as dl
-        >>> s = dl.var("s", 20)
-        >>> [(found.path, found.kind, found.operands) for found in outline("rule", ((s == 0) | (s == 1)).all())]
-        [('rule', 'all', ('(s == 0) | (s == 1)',)), ('rule/0', 'or', ('s == 0', 's == 1'))]
     """
     found: list[Connective] = []
     _descend(formula, True, name, "samples", found)

@@ -24,20 +24,12 @@ def measure_pull(
     taught: frozenset[str],
     elsewhere: Mapping[str, Tensor],
 ) -> dict[Hashable, Tensor]:
-    """Sums over a batch that say what the rules teach; nothing waits for the device.
+    """Sums over a batch that say what the rules at the positions ``numbers`` teach; nothing waits for the device.
 
-    The loss of a rule has a gradient ``G`` with respect to the bound tensors. A step against it lowers the cost ``c`` of a
+    The loss of a rule has a gradient ``G`` with respect to the ``taught`` tensors. A step against it lowers the cost ``c`` of a
     branch, at the optimal duals below it, by ``<G, grad c>`` for each sample: the rule's *pull* on that branch. The network is
-    not computed again.
-
-    Args:
-        view: the loss's stored dual variables of the batch; one without them leaves gradients out.
-        plan: its rules in mode ``"log"``, so that a class that is far from true can still be pulled.
-        parts: the outline of each rule.
-        numbers: the positions of the rules whose gradient is taken.
-        bound: what forward saw, detached.
-        taught: names of the tensors that require a gradient.
-        elsewhere: for each implication, where no rule asks for its consequent, ``(batch, units)``.
+    not computed again: ``bound`` is what forward saw. The plan is in mode ``"log"``, so that a class that is far from true can
+    still be pulled; ``elsewhere`` is, for each implication, where no rule asks for its consequent, ``(batch, units)``.
 
     Returns:
         By ``("nearest", path)``, for each ``or``: units, and for each operand those in which it costs least. By ``("gradient",
@@ -45,8 +37,8 @@ def measure_pull(
         implication whose consequent can be taught: the pull away from the antecedent, the pull towards the consequent, the
         samples, the first's share of both, whether there was any (so that a mean of shares can be taken), and the pull on the
         logarithm of the antecedent's probability, which is as large for one that is hardly believed. By ``("wide",
-        path)``, for the same implications: the pull towards the consequent where it is not asked for and is already at least as
-        believed as the antecedent, so that the implication is met in every sense; and the pulls of both sides everywhere.
+        path)``: the pull towards the consequent where it is not asked for and is already at least as believed as the
+        antecedent, so that the implication is met in every sense; and the pulls of both sides everywhere.
     """
     leaves = {
         name: value.detach().requires_grad_(True) if name in taught else value.detach() for name, value in bound.tensors.items()

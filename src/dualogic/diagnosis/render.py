@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 from dualogic.diagnosis.comparison import Comparison, RuleComparison
-from dualogic.diagnosis.overview import MANY, check_names, make_overview
-from dualogic.diagnosis.report import ConnectiveReport, Finding, Report, RuleReport, ShortcutReport
-from dualogic.diagnosis.verdict import REMEDIES, class_name, percent
+from dualogic.diagnosis.report import ConnectiveReport, Report, RuleReport, ShortcutReport
+from dualogic.diagnosis.verdict import KINDS, REMEDIES, class_name, percent
+from dualogic.errors import SymbolError
 
+MANY = 5  # more rules than this are shown as one table
 MOST_CONNECTIVES = 12
-MOST_BRANCHES = 12
-"""What is shown of long rules; the dictionary form has everything."""
+MOST_BRANCHES = 12  # what is shown of long rules; the dictionary form has everything
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +40,39 @@ class Table:
 Block = Union[Heading, str, Table]
 
 
+def make_overview(report: Report) -> list[dict[str, Any]]:
+    """One row for each rule, the most serious finding first, and among equals the rule that holds least often.
+
+    Returns:
+        Dictionaries of ``rule``, ``text``, ``samples``, ``holds`` (a fraction), ``vacuous`` (the fraction on which the antecedent
+        of the first implication is false; ``None`` without one), ``cost``, ``kind`` and ``verdict``; against a baseline also
+        ``before``, the fraction on which the rule held there.
+
+    Example:
+        >>> import dualogic as dl, torch
+        >>> a, b = dl.boolean("a"), dl.boolean("b")
+        >>> report = dl.diagnose({"kept": b, "broken": a >> b}, a=torch.ones(4), b=torch.tensor([1.0, 0.0, 0.0, 1.0]))
+        >>> [(row["rule"], row["holds"], row["vacuous"]) for row in make_overview(report)]
+        [('kept', 0.5, None), ('broken', 0.5, 0.0)]
+    """
+    rows = []
+    for name, judged in report.rules.items():
+        rule = judged if isinstance(judged, RuleReport) else judged.after
+        row = {
+            "rule": name,
+            "text": rule.text,
+            "samples": rule.samples,
+            "holds": rule.satisfied,
+            "vacuous": None if rule.antecedent is None else rule.antecedent.denied,
+            "cost": rule.cost,
+            "kind": judged.kind,
+            "verdict": judged.verdict,
+        }
+        rows.append(row if isinstance(judged, RuleReport) else {**row, "before": judged.before.satisfied})
+    ranks = {kind: rank for rank, kind in enumerate(KINDS)}
+    return sorted(rows, key=lambda row: (ranks.get(row["kind"], len(KINDS)), -1.0 if row["holds"] is None else row["holds"]))
+
+
 def show(report: Report) -> list[Block]:
     """What is shown of a report or a comparison: all of a few rules, one row for each of many."""
     blocks: list[Block] = []
@@ -54,28 +87,28 @@ def show(report: Report) -> list[Block]:
 
 
 def show_details(report: Report, names: tuple[str, ...] = ()) -> list[Block]:
-    """Everything about some rules, or about all."""
+    """Everything about some rules, or about all; what to try is said once for each kind of finding."""
     blocks: list[Block] = []
     advised: set[str] = set()
-    for name in check_names(report, names):
+    unknown = [name for name in names if name not in report.rules]
+    if unknown:
+        raise SymbolError(f"there is no rule named {unknown[0]!r}; the rules are {', '.join(map(repr, report.rules))}")
+    for name in names or report.rules:
         rule = report.rules[name]
         blocks.append(Heading(name, rule.text))
-        blocks += _say(rule.findings, advised)
+        for finding in rule.findings:
+            advice = f" To try: {finding.advice}." if finding.advice and finding.kind not in advised else ""
+            advised.add(finding.kind)
+            blocks.append(_sentence(finding.sentence) + advice)
         if isinstance(report, Comparison):
             blocks.append(_change_table(rule, report.after.class_names))
         elif isinstance(report, ShortcutReport):
-            blocks += _rule_blocks(rule, report.class_names)
-    return blocks
-
-
-def _rule_blocks(rule: RuleReport, class_names: Sequence[str] | None) -> list[Block]:
-    blocks: list[Block] = [_class_table(rule, class_names)]
-    for part in rule.connectives[:MOST_CONNECTIVES]:
-        blocks += _connective_blocks(part)
-    if len(rule.connectives) > MOST_CONNECTIVES:
-        blocks.append(f"... and {len(rule.connectives) - MOST_CONNECTIVES} more connectives.")
-    if rule.worst:
-        blocks.append(_worst_table(rule, class_names))
+            blocks.append(_class_table(rule, report.class_names))
+            for part in rule.connectives[:MOST_CONNECTIVES]:
+                blocks += _connective_blocks(part)
+            if len(rule.connectives) > MOST_CONNECTIVES:
+                blocks.append(f"... and {len(rule.connectives) - MOST_CONNECTIVES} more connectives.")
+            blocks += [_worst_table(rule, report.class_names)] if rule.worst else []
     return blocks
 
 
@@ -156,16 +189,6 @@ def to_rich(blocks: Sequence[Block]) -> Any:
         else:
             shown.append(Text(block))
     return Group(*shown)
-
-
-def _say(findings: Sequence[Finding], advised: set[str]) -> list[Block]:
-    """Findings in words; what to try is said once for each kind."""
-    blocks: list[Block] = []
-    for finding in findings:
-        advice = f" To try: {finding.advice}." if finding.advice and finding.kind not in advised else ""
-        advised.add(finding.kind)
-        blocks.append(_sentence(finding.sentence) + advice)
-    return blocks
 
 
 def _sentence(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dualogic.diagnosis.outline import CHOICES
+from dualogic.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     from dualogic.diagnosis.comparison import Comparison
@@ -16,17 +17,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that the numbers say.
+    """One thing that the numbers say."""
 
-    Attributes:
-        kind: one of the constants of :mod:`dualogic.diagnosis.verdict`, such as ``"violated"``.
-        sentence: the finding in words, with its numbers.
-        path: the connective that it is about; the rule's name if it is about the whole.
-    """
-
-    kind: str
-    sentence: str
-    path: str
+    kind: str  # one of the constants of `dualogic.diagnosis.verdict`, such as "violated"
+    sentence: str  # the finding in words, with its numbers
+    path: str  # the connective that it is about; the rule's name if it is about the whole
 
     @property
     def advice(self) -> str:
@@ -75,10 +70,7 @@ class Report:
         return most_serious((self.findings, *(rule.findings for rule in self.rules.values())))
 
     def details(self, *names: str) -> str:
-        """Everything about some rules, or about all, as text; printed, it has one row for each of many rules.
-
-        Args:
-            names: of rules.
+        """Everything about some rules by name, or about all, as text; printed, a report has one row for each of many rules.
 
         Example:
             >>> import dualogic as dl, torch
@@ -92,9 +84,13 @@ class Report:
 
     def to_frame(self) -> Any:
         """One row for each rule, the worst first, as a ``pandas.DataFrame``; pandas must be installed."""
-        from dualogic.diagnosis.overview import to_frame
+        from dualogic.diagnosis.render import make_overview
 
-        return to_frame(self)
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("to_frame() needs pandas, which is not installed; type: pip install pandas") from error
+        return pd.DataFrame(make_overview(self)).set_index("rule")
 
     def to_markdown(self) -> str:
         """All of it as Markdown tables."""
@@ -115,52 +111,30 @@ class Report:
 
 @dataclasses.dataclass(frozen=True)
 class OperandReport:
-    """One operand of a connective; fractions are of the connective's units.
+    """One operand of a connective; fractions are of the connective's units."""
 
-    Attributes:
-        text: the operand.
-        holds: how often it holds; for a branch of a choice, decidedly (see ``undecided`` in :class:`RuleReport`).
-        alone: how often it is the only branch that holds or, in a conjunction, the only part that fails.
-        weight: its mean dual weight.
-        weight_alone: the same over the units that ``alone`` counts; ``None`` if there are none.
-        chosen: how often its weight exceeds all others.
-        chosen_rightly: how often it is chosen and holds or, in a conjunction, is chosen and fails.
-    """
-
-    text: str
-    holds: float | None
-    alone: float | None
-    weight: float | None = None
-    weight_alone: float | None = None
-    chosen: float | None = None
-    chosen_rightly: float | None = None
+    text: str  # the operand
+    holds: float | None  # how often it holds; for a branch of a choice, decidedly (see `undecided` in `RuleReport`)
+    alone: float | None  # how often it is the only branch that holds or, in a conjunction, the only part that fails
+    weight: float | None = None  # its mean dual weight
+    weight_alone: float | None = None  # the same over the units that `alone` counts; `None` if there are none
+    chosen: float | None = None  # how often its weight exceeds all others
+    chosen_rightly: float | None = None  # how often it is chosen and holds or, in a conjunction, is chosen and fails
 
 
 @dataclasses.dataclass(frozen=True)
 class AntecedentReport:
-    """How often an implication applies; fractions are of the connective's units.
+    """How often an implication applies; fractions are of the connective's units."""
 
-    Attributes:
-        text: the antecedent.
-        holds: the antecedent is true; the rule asks for something.
-        applied: the antecedent is true, and so is the consequent.
-        denied: the antecedent is false; the rule asks for nothing and is satisfied vacuously.
-        undecided: neither, because no class leads by ``lead``.
-        expected: the antecedent is true by the labels of its symbols; ``None`` if they were not given.
-        read: of the units that ``expected`` counts, the fraction on which the model makes it true.
-        labelled: on how many units it is true by the labels while those of the consequent are known.
-        contradicted: of these, the fraction on which the consequent is false by the labels.
-    """
-
-    text: str
-    holds: float | None
-    applied: float | None
-    denied: float | None
-    undecided: float | None
-    expected: float | None = None
-    read: float | None = None
-    labelled: int = 0
-    contradicted: float | None = None
+    text: str  # the antecedent
+    holds: float | None  # the antecedent is true; the rule asks for something
+    applied: float | None  # the antecedent is true, and so is the consequent
+    denied: float | None  # the antecedent is false; the rule asks for nothing and is satisfied vacuously
+    undecided: float | None  # neither, because no class leads by `lead`
+    expected: float | None = None  # the antecedent is true by the labels of its symbols; `None` if they were not given
+    read: float | None = None  # of the units that `expected` counts, the fraction on which the model makes it true
+    labelled: int = 0  # on how many units it is true by the labels while those of the consequent are known
+    contradicted: float | None = None  # of these, the fraction on which the consequent is false by the labels
 
     @property
     def kept(self) -> float | None:
@@ -173,128 +147,74 @@ class ElsewhereReport:
     """The consequent of an implication where no rule asks for it.
 
     A unit is elsewhere if the antecedent is false, and so is that of every other implication with the same consequent.
-
-    Attributes:
-        units: how many.
-        share: their fraction of the connective's units.
-        holds: how often the consequent holds there.
-        labelled: for how many of them the consequent's labels are known; what follows are fractions of these.
-        expected: the consequent is true by the labels.
-        wrongly: it holds, and is false by the labels.
-        missed: it does not hold, and is true by the labels.
     """
 
-    units: int
-    share: float | None
-    holds: float | None
-    labelled: int = 0
-    expected: float | None = None
-    wrongly: float | None = None
-    missed: float | None = None
+    units: int  # how many
+    share: float | None  # their fraction of the connective's units
+    holds: float | None  # how often the consequent holds there
+    labelled: int = 0  # for how many of them the consequent's labels are known; what follows are fractions of these
+    expected: float | None = None  # the consequent is true by the labels
+    wrongly: float | None = None  # it holds, and is false by the labels
+    missed: float | None = None  # it does not hold, and is true by the labels
 
 
 @dataclasses.dataclass(frozen=True)
 class WeightReport:
-    """What the dual variables of a connective say.
+    """What the dual variables of a connective say."""
 
-    Attributes:
-        entropy: the mean entropy of the weights, divided by that of equal ones: 1 is uniform, 0 is decided.
-        agreement: of the units that have a choice and are decided by some branch (in a conjunction: violated by some part),
-            the fraction on which the chosen operand is among those; ``None`` if there is no such unit.
-    """
-
-    entropy: float | None
+    entropy: float | None  # the mean entropy of the weights, divided by that of equal ones: 1 is uniform, 0 is decided
+    # Of the units that have a choice and are decided by some branch (in a conjunction: violated by some part), the fraction on
+    # which the chosen operand is among those; `None` if there is no such unit.
     agreement: float | None
 
 
 @dataclasses.dataclass(frozen=True)
 class ConnectiveReport:
-    """One connective of a rule.
+    """One connective of a rule."""
 
-    Attributes:
-        path: as in ``LogicLoss.weights``.
-        kind: ``"or"``, ``"implies"``, ``"and"``, ``"all"`` or ``"any"``.
-        text: the connective.
-        counted: what its units are: ``"samples"``, or ``"entries"`` of the quantifiers around it.
-        total: the number of units.
-        operands: of ``or``, ``implies`` and ``and``. The operands of an implication are its negated antecedent and its
-            consequent.
-        together: how often several branches hold or, in a conjunction, several parts fail.
-        none: how often no branch holds or, in a conjunction, no part fails.
-        antecedent: of an implication.
-        elsewhere: of an implication: how often its consequent holds where no rule asks for it.
-        entries: of a quantifier: the number of entries that exist in all units together.
-        holding: of a quantifier: the fraction of these on which the formula inside holds.
-        empty: of a quantifier: the fraction of units that have no entry; ``all`` then holds, and ``any`` does not.
-        weights: if a :class:`~dualogic.LogicLoss` with dual variables was given.
-    """
-
-    path: str
-    kind: str
-    text: str
-    counted: str
-    total: int
-    operands: tuple[OperandReport, ...] = ()
-    together: float | None = None
-    none: float | None = None
-    antecedent: AntecedentReport | None = None
-    elsewhere: ElsewhereReport | None = None
-    entries: int | None = None
-    holding: float | None = None
-    empty: float | None = None
-    weights: WeightReport | None = None
+    path: str  # as in `LogicLoss.weights`
+    kind: str  # "or", "implies", "and", "all" or "any"
+    text: str  # the connective
+    counted: str  # what its units are: "samples", or "entries" of the quantifiers around it
+    total: int  # the number of units
+    operands: tuple[OperandReport, ...] = ()  # of "or" and "and"; of "implies", the negated antecedent and the consequent
+    together: float | None = None  # how often several branches hold or, in a conjunction, several parts fail
+    none: float | None = None  # how often no branch holds or, in a conjunction, no part fails
+    antecedent: AntecedentReport | None = None  # of an implication
+    elsewhere: ElsewhereReport | None = None  # of an implication: how often its consequent holds where no rule asks for it
+    entries: int | None = None  # of a quantifier: the number of entries that exist in all units together
+    holding: float | None = None  # of a quantifier: the fraction of these on which the formula inside holds
+    empty: float | None = None  # of a quantifier: the fraction of units without an entry; "all" then holds, and "any" does not
+    weights: WeightReport | None = None  # if a `LogicLoss` with dual variables was given
 
 
 @dataclasses.dataclass(frozen=True)
 class SampleReport:
-    """One sample of large cost.
+    """One sample of large cost."""
 
-    Attributes:
-        position: its place among all samples, counted from 0 in the order in which they came.
-        index: its index, if one was given.
-        label: its class, if known.
-        cost: at the optimal duals.
-        satisfied: whether the rule holds for it.
-    """
-
-    position: int
-    index: int | None
-    label: int | None
-    cost: float
-    satisfied: bool
+    position: int  # its place among all samples, counted from 0 in the order in which they came
+    index: int | None  # its index, if one was given
+    label: int | None  # its class, if known
+    cost: float  # at the optimal duals
+    satisfied: bool  # whether the rule holds for it
 
 
 @dataclasses.dataclass(frozen=True)
 class RuleReport(Judged):
-    """How one rule is satisfied, by all samples or by those of one class.
+    """How one rule is satisfied, by all samples or by those of one class."""
 
-    Attributes:
-        name: of the rule.
-        text: the rule.
-        samples: how many.
-        satisfied: the fraction on which it holds, as ``formula.satisfied`` says.
-        undecided: the fraction on which it holds only because ``f != k`` counts as true where no class leads by ``lead``.
-        cost: the mean cost at the optimal duals, of those that are finite.
-        connectives: from the root down to the outermost choices.
-        classes: the same report for each class; empty without labels.
-        worst: samples of the largest cost, the largest first.
-        findings: what the numbers say, the most serious first.
-        labelled: of a rule without an implication: how many samples have labels for all of its symbols.
-        contradicted: of these, the fraction on which the labels break the rule.
-    """
-
-    name: str
-    text: str
-    samples: int
-    satisfied: float | None
-    undecided: float | None
-    cost: float | None
-    connectives: tuple[ConnectiveReport, ...]
-    classes: Mapping[int, RuleReport] = dataclasses.field(default_factory=dict)
-    worst: tuple[SampleReport, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    labelled: int = 0
-    contradicted: float | None = None
+    name: str  # of the rule
+    text: str  # the rule
+    samples: int  # how many
+    satisfied: float | None  # the fraction on which it holds, as `formula.satisfied` says
+    undecided: float | None  # the fraction on which it holds only because `f != k` counts as true where no class leads by `lead`
+    cost: float | None  # the mean cost at the optimal duals, of those that are finite
+    connectives: tuple[ConnectiveReport, ...]  # from the root down to the outermost choices
+    classes: Mapping[int, RuleReport] = dataclasses.field(default_factory=dict)  # the same for each class; empty without labels
+    worst: tuple[SampleReport, ...] = ()  # samples of the largest cost, the largest first
+    findings: tuple[Finding, ...] = ()  # what the numbers say, the most serious first
+    labelled: int = 0  # of a rule without an implication: how many samples have labels for all of its symbols
+    contradicted: float | None = None  # of these, the fraction on which the labels break the rule
 
     @property
     def violated(self) -> float | None:
@@ -340,10 +260,7 @@ class ShortcutReport(Report):
     satisfied: float | None = None
 
     def compare(self, baseline: ShortcutReport) -> Comparison:
-        """What changed against another model on the same samples, such as one trained without the rules.
-
-        Args:
-            baseline: the report on the model before.
+        """What changed against the report on another model on the same samples, such as one trained without the rules.
 
         Example:
             >>> import dualogic as dl, torch
@@ -374,7 +291,11 @@ class ShortcutReport(Report):
         """
         from dualogic.diagnosis.restore import restore
 
-        return restore(values)
+        try:
+            report: ShortcutReport = restore(ShortcutReport, values, "a report")
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise DataError(f"this is not what ShortcutReport.to_dict() gives: {type(error).__name__}: {error}") from error
+        return report
 
 
 def plain(value: Any) -> Any:

@@ -11,32 +11,22 @@ from typing import Any
 
 from dualogic.diagnosis.report import ConnectiveReport, RuleReport, SampleReport, ShortcutReport
 from dualogic.diagnosis.verdict import KINDS
-from dualogic.errors import DataError
 
 PARTLY_DERIVED = (ShortcutReport, RuleReport, ConnectiveReport)
 """Their dictionaries hold more than their fields; those of the others do not."""
 
 
-def restore(values: Mapping[str, Any]) -> ShortcutReport:
-    """See :meth:`ShortcutReport.from_dict`."""
-    try:
-        report: ShortcutReport = _read(ShortcutReport, values, "a report")
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError(f"this is not what ShortcutReport.to_dict() gives: {type(error).__name__}: {error}") from error
-    return report
-
-
-def _read(kind: Any, value: Any, name: str) -> Any:
-    """A value of the type that a field of this name was declared with."""
+def restore(kind: Any, value: Any, name: str) -> Any:
+    """A value of the type that a field of this name was declared with; see :meth:`ShortcutReport.from_dict`."""
     inside = typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(kind, value)
     if typing.get_origin(kind) is tuple:
-        return tuple(_read(inside[0], item, name) for item in value)
+        return tuple(restore(inside[0], item, name) for item in value)
     if typing.get_origin(kind) is Mapping:
-        return {inside[0](key): _read(inside[1], item, name) for key, item in value.items()}
+        return {inside[0](key): restore(inside[1], item, name) for key, item in value.items()}
     if type(None) in inside:
-        return None if value is None else _read(inside[0], value, name)
+        return None if value is None else restore(inside[0], value, name)
     if type(value) is not kind and (kind, type(value)) != (float, int):
         raise TypeError(f"{name} must be {kind.__name__}, not {type(value).__name__}")
     return value
@@ -54,7 +44,7 @@ def _read_dataclass(kind: Any, values: Mapping[str, Any]) -> Any:
         values = {**values, "cost": math.inf}  # JSON has no infinite numbers: only the cost of a single sample can be one
     if kind in PARTLY_DERIVED:
         values = {name: value for name, value in values.items() if name in types}
-    made = kind(**{name: _read(types.get(name, type(value)), value, name) for name, value in values.items()})
+    made = kind(**{name: restore(types.get(name, type(value)), value, name) for name, value in values.items()})
     if isinstance(made, RuleReport) and (unknown := [each.kind for each in made.findings if each.kind not in KINDS]):
         raise ValueError(f"a finding of the kind {unknown[0]!r}")
     if isinstance(made, ConnectiveReport) and made.antecedent is not None and len(made.operands) != 2:

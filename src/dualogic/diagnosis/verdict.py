@@ -32,26 +32,17 @@ KINDS = (
 )
 """The most serious first."""
 
-MUCH_VIOLATED = 0.1
-"""A rule that fails on more of the samples than this is called violated."""
-CLASS_VIOLATED = 0.5
-"""So is one that fails on more of the samples of one class than this."""
-NEVER = 0.01
-"""An antecedent that is true for fewer units than this is called never true ..."""
-SELDOM = 0.1
-"""... unless there is a class in which it is true for at least this fraction."""
-EVERY = 0.99
-"""A branch that alone satisfies more of the satisfied units than this takes every one."""
-UNIFORM = 0.999
-"""Weights of a larger normalised entropy than this are called uniform."""
+MUCH_VIOLATED = 0.1  # a rule that fails on more of the samples than this is called violated
+CLASS_VIOLATED = 0.5  # so is one that fails on more of the samples of one class than this
+NEVER = 0.01  # an antecedent that is true for fewer units than this is called never true ...
+SELDOM = 0.1  # ... unless there is a class in which it is true for at least this fraction
+EVERY = 0.99  # a branch that alone satisfies more of the satisfied units than this takes every one
+UNIFORM = 0.999  # weights of a larger normalised entropy than this are called uniform
 WIDELY = 0.1
 """Against a baseline, a consequent that came on at least this fraction of the units elsewhere is applied too widely."""
-TOO_OFTEN = 0.25
-"""Without one, it must hold there on this fraction more than the labels say: networks have biases of their own."""
-SIGNIFICANT = 4.0
-"""Standard errors by which a rate must have moved to be called different."""
-FEW = 5
-"""Units that must have been seen to be counted on."""
+TOO_OFTEN = 0.25  # without one, it must hold there on this fraction more than the labels say: networks have biases of their own
+SIGNIFICANT = 4.0  # standard errors by which a rate must have moved to be called different
+FEW = 5  # units that must have been seen to be counted on
 HALF = 0.5
 
 EVIDENCE = (
@@ -103,12 +94,7 @@ def summarize(findings: Mapping[str, Sequence[Finding]]) -> str:
 
 
 def rises(before: float, count_before: int, after: float, count_after: int, errors: float = SIGNIFICANT) -> bool:
-    """Whether a rate went up by more than chance; a handful of units is never enough.
-
-    Example:
-        >>> rises(0.0, 3, 1.0, 3), rises(0.0, 10, 1.0, 10), rises(0.5, 1000, 0.52, 1000)
-        (False, True, False)
-    """
+    """Whether a rate went up by more than chance; a handful of units is never enough."""
     # One more of either kind than was seen, so that a rate of 0 or 1 has an error.
     first, second = ((rate * count + 1) / (count + 2) for rate, count in ((before, count_before), (after, count_after)))
     error = math.sqrt(first * (1 - first) / (count_before + 2) + second * (1 - second) / (count_after + 2))
@@ -163,6 +149,7 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
     antecedent = part.antecedent
     if antecedent is not None and antecedent.holds is not None:
         wide = judge_elsewhere(part)
+        true = f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}"
         if wide is not None:
             yield wide
         if antecedent.expected is not None and antecedent.expected >= NEVER and (antecedent.read or 0.0) < HALF:
@@ -173,19 +160,13 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
             )
             yield Finding(NOT_READ, sentence, part.path)
         elif antecedent.holds < NEVER and antecedent.expected is not None and antecedent.expected < NEVER:
-            sentence = (
-                f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}, and for "
-                f"{percent(antecedent.expected)} by their labels: the rule asks for almost nothing, rightly"
-            )
-            yield Finding(SATISFIED, sentence, part.path)
+            rightly = f"{percent(antecedent.expected)} by their labels: the rule asks for almost nothing, rightly"
+            yield Finding(SATISFIED, f"{true}, and for {rightly}", part.path)
         elif antecedent.holds < NEVER and max(_class_antecedents(part, rule).values(), default=0.0) < SELDOM:
-            yield Finding(VACUOUS, _describe_vacuous(part, rule, class_names), part.path)
+            yield Finding(VACUOUS, true + _describe_vacuous(part, rule, class_names), part.path)
         elif (antecedent.kept or 0.0) > 1.0 - MUCH_VIOLATED and wide is None:
-            sentence = (
-                f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}, and for "
-                f"{percent(antecedent.kept)} of these {part.operands[1].text} holds"
-            )
-            yield Finding(IN_KIND, sentence, part.path)
+            kept = f"{percent(antecedent.kept)} of these {part.operands[1].text} holds"
+            yield Finding(IN_KIND, f"{true}, and for {kept}", part.path)
         return
     for operand in part.operands:
         if held and (operand.alone or 0.0) > EVERY * held:
@@ -215,24 +196,18 @@ def describe_elsewhere(part: ConnectiveReport) -> str:
     """``"the antecedent a does not hold on 96.0 % of the samples, and the consequent b"``, where no rule asks for it."""
     assert part.antecedent is not None
     assert part.elsewhere is not None
-    share = percent(part.elsewhere.share)
-    return (
-        f"the antecedent {part.antecedent.text} does not hold on {share} of the {part.counted}, and the consequent "
-        f"{part.operands[1].text}"
-    )
+    where = f"{percent(part.elsewhere.share)} of the {part.counted}"
+    return f"the antecedent {part.antecedent.text} does not hold on {where}, and the consequent {part.operands[1].text}"
 
 
 def _describe_vacuous(part: ConnectiveReport, rule: RuleReport, class_names: Sequence[str] | None) -> str:
-    antecedent = part.antecedent
-    assert antecedent is not None
-    sentence = f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}"
-    shares = _class_antecedents(part, rule)
+    shares, found = _class_antecedents(part, rule), ""
     if shares:
         label = max(shares, key=shares.__getitem__)
         most = f" (at most {percent(shares[label])} of any class, in {class_name(label, class_names)})"
-        sentence += most if shares[label] else ", in every class"
+        found = most if shares[label] else ", in every class"
     remedy = "only a baseline or labels of its symbols can tell"
-    return f"{sentence}, so the rule asks for almost nothing; whether it was switched off {remedy}"
+    return f"{found}, so the rule asks for almost nothing; whether it was switched off {remedy}"
 
 
 def _class_antecedents(part: ConnectiveReport, rule: RuleReport) -> dict[int, float]:

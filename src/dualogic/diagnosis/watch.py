@@ -4,51 +4,32 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
+from dualogic.diagnosis import verdict
 from dualogic.diagnosis.accumulator import Diagnosis
 from dualogic.diagnosis.alarm import AT_FLOOR, INFO, LOCKED_IN, NO_GRADIENT, WARNING, Alarm, make_alarm
 from dualogic.diagnosis.assemble import assemble_part, assemble_rules
 from dualogic.diagnosis.comparison import judge_implication
 from dualogic.diagnosis.report import ConnectiveReport, RuleReport
-from dualogic.diagnosis.verdict import (
-    BOTH_WAYS,
-    EVERY,
-    FEW,
-    FROZEN,
-    HALF,
-    MUCH_VIOLATED,
-    NEVER,
-    SELDOM,
-    SIGNIFICANT,
-    SWITCHED_OFF,
-    TAKEN_OVER,
-    UNIFORM,
-    percent,
-)
+from dualogic.diagnosis.verdict import BOTH_WAYS, FROZEN, HALF, NEVER, SWITCHED_OFF, percent
 from dualogic.diagnosis.watch_consequent import LASTING, watch_contradiction, watch_elsewhere
 from dualogic.diagnosis.window import Window
 from dualogic.loss import LogicLoss
 from dualogic.methods.distributional import DistributionalMethod
 
-SETTLED = 10
-"""Looks before anything but a missing gradient is judged."""
-DENIAL = 0.95
-"""A rule that spends more of its pull than this on making its antecedent less true teaches nothing else."""
+SETTLED = 10  # looks before anything but a missing gradient is judged
+DENIAL = 0.95  # a rule that spends more of its pull than this on making its antecedent less true teaches nothing else
 AGAINST = 0.15
 """A rule that spends this much of its pull on logarithms of belief against an antecedent that is never true holds it down."""
 STILL = 0.25
 """A late pull of at least this fraction of the one at the start has not faded: the rule still works against something."""
 EXCUSES = (SWITCHED_OFF, NO_GRADIENT, LOCKED_IN, FROZEN)
 """Alarms that explain why a rule stays violated, so that nothing is said against the rule itself."""
-VISITS = 5
-"""Visits of each sample before its weights are expected to have moved."""
-ZERO = 1e-6
-"""A rule's gradient below this fraction of the one at the optimal duals is none."""
-MILD = 0.5
-"""A floor of delta from which on it cannot make a rule pull more than about twice as hard as a loss of weight 1."""
-RISEN = 1.1
-"""A task's loss this many times its lowest running mean has risen."""
+VISITS = 5  # visits of each sample before its weights are expected to have moved
+ZERO = 1e-6  # a rule's gradient below this fraction of the one at the optimal duals is none
+MILD = 0.5  # a floor of delta from which on it cannot make a rule pull more than about twice as hard as a loss of weight 1
+RISEN = 1.1  # a task's loss this many times its lowest running mean has risen
 
 
 def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Alarm]:
@@ -59,10 +40,10 @@ def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Al
             continue
         for part in rule.choices:
             if part.antecedent is not None and part.antecedent.holds is not None:
-                keys = find_keys(diagnosis, part.path)
-                window.raise_peak(part.path, part.antecedent.holds, keys)
-                if part.elsewhere is not None and part.elsewhere.holds is not None:
-                    window.lower_trough(part.path, part.elsewhere.holds, keys)
+                level, labels = diagnosis._places[part.path][0], ("labels", "rule labels", "consequent labels")
+                keys = [level, ("elsewhere", level), *((part.path, name) for name in labels)]
+                least = None if part.elsewhere is None else part.elsewhere.holds
+                window.keep_extremes(part.path, part.antecedent.holds, least, keys)
         found = [*_find_missing_gradient(rule, window)]
         if window.looks >= SETTLED:
             for part in rule.choices:
@@ -74,12 +55,6 @@ def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Al
             found += watch_contradiction(rule, number, window, excused)
             found += _watch_delta(rule, number, logic, window)
         yield from found
-
-
-def find_keys(diagnosis: Diagnosis, path: str) -> list[Hashable]:
-    """The sums that a report on one implication is made of."""
-    level = diagnosis._places[path][0]
-    return [level, ("elsewhere", level), *((path, name) for name in ("labels", "rule labels", "consequent labels"))]
 
 
 def _find_missing_gradient(rule: RuleReport, window: Window) -> Iterator[Alarm]:
@@ -120,7 +95,7 @@ def _watch_implication(
     still = f"the pull is still {after / before:.2g} times the one at the start, so something else works for it" if lasts else ""
     if share is not None and share >= DENIAL and not gained:
         facts = f"{percent(share)} of the rule's pull makes {facts}"
-        if violated >= NEVER and violated * part.total >= FEW:
+        if violated >= NEVER and violated * part.total >= verdict.FEW:
             message = f"{facts}; it is violated on {percent(violated)} and answers by arguing the antecedent away"
             yield make_alarm(SWITCHED_OFF, rule.name, part.path, message)
             return
@@ -142,7 +117,7 @@ def _watch_implication(
     message = f"at its peak and now: {finding.sentence}{_describe_evidence(window, part.path)}"
     if finding.kind == SWITCHED_OFF and (share is None or share >= HALF or labelled):
         yield make_alarm(SWITCHED_OFF, rule.name, part.path, message)
-    elif finding.kind == BOTH_WAYS and (share is None or share >= SELDOM):
+    elif finding.kind == BOTH_WAYS and (share is None or share >= verdict.SELDOM):
         yield make_alarm(BOTH_WAYS, rule.name, part.path, message, INFO)
 
 
@@ -166,7 +141,7 @@ def _has_fallen(before: float, count_before: int, after: float, count_after: int
     if before < NEVER or after >= HALF * before or not count_before or not count_after:
         return False
     error = math.sqrt(before * (1.0 - before) / count_before + after * (1.0 - after) / count_after)
-    return before - after > SIGNIFICANT * error
+    return before - after > verdict.SIGNIFICANT * error
 
 
 def _watch_branches(
@@ -175,12 +150,12 @@ def _watch_branches(
     for position, operand in enumerate(part.operands, start=1):
         key = ("nearest", part.path)
         before, after = window.ratio(key, position, 0, start=True), window.ratio(key, position, 0)
-        if before is not None and after is not None and after > EVERY and before < 1.0 - MUCH_VIOLATED:
+        if before is not None and after is not None and after > verdict.EVERY and before < 1.0 - verdict.MUCH_VIOLATED:
             message = (
                 f"the branch {operand.text} is the nearest one for {percent(after)} of the {part.counted}, {percent(before)} at "
                 f"the start: it took over"
             )
-            yield make_alarm(TAKEN_OVER, rule.name, part.path, message)
+            yield make_alarm(verdict.TAKEN_OVER, rule.name, part.path, message)
 
 
 def _watch_weights(rule: RuleReport, part: ConnectiveReport, logic: LogicLoss, window: Window) -> Iterator[Alarm]:
@@ -191,13 +166,13 @@ def _watch_weights(rule: RuleReport, part: ConnectiveReport, logic: LogicLoss, w
     if visits < VISITS:
         return
     heaviest = max(part.operands, key=lambda operand: operand.weight or 0.0)
-    if part.weights.entropy > UNIFORM and (rule.violated or 0.0) > MUCH_VIOLATED:
+    if part.weights.entropy > verdict.UNIFORM and (rule.violated or 0.0) > verdict.MUCH_VIOLATED:
         message = (
             f"violated on {percent(rule.violated)} of the samples, and the weights of {part.text} are still equal after "
             f"{visits:.0f} visits of each sample (entropy {part.weights.entropy:.4f} of 1)"
         )
         yield make_alarm(FROZEN, rule.name, part.path, message, WARNING if getattr(logic.method, "step", 1.0) else INFO)
-    elif (heaviest.weight or 0.0) > EVERY and (rule.violated or 0.0) > NEVER:
+    elif (heaviest.weight or 0.0) > verdict.EVERY and (rule.violated or 0.0) > NEVER:
         if ("evidence", part.path) in window.latest and heaviest is part.operands[-1]:
             return  # an implication that rests: where its antecedent is believed, teaching the consequent alone is what it is for
         message = (

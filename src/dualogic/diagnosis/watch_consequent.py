@@ -14,16 +14,12 @@ from dualogic.diagnosis.report import ConnectiveReport, RuleReport
 from dualogic.diagnosis.verdict import CONTRADICTED, FEW, HALF, NEVER, TOO_WIDE, describe_elsewhere, judge_elsewhere, percent
 from dualogic.diagnosis.window import LATE, Window
 
-LASTING = 35
-"""Looks before what a rule does, or fails to do, is called lasting."""
-STUCK = 0.05
-"""A fraction of broken units that fell by less than this over the latest looks has not fallen."""
+LASTING = 35  # looks before what a rule does, or fails to do, is called lasting
+STUCK = 0.05  # a fraction of broken units that fell by less than this over the latest looks has not fallen
 MOSTLY = 0.7
 """A rule that spent at least this fraction of its pull where it asks for nothing is what brought its consequent there."""
-CAME = 0.2
-"""The fraction of the units elsewhere on which the consequent must have come since it was there least."""
-LARGE = 1.5
-"""A delta of at least this many times the median of the other rules' is large."""
+CAME = 0.2  # the fraction of the units elsewhere on which the consequent must have come since it was there least
+LARGE = 1.5  # a delta of at least this many times the median of the other rules' is large
 
 
 def watch_elsewhere(rule: RuleReport, part: ConnectiveReport, window: Window, diagnosis: Diagnosis) -> Iterator[Alarm]:

@@ -11,25 +11,15 @@ from torch import Tensor
 
 Sums = dict[Hashable, Tensor]
 
-DECAY = 0.9
-"""What remains of the weight of a look at the next one; so the recent past is about ten looks."""
-START = 5
-"""The first looks, which are the reference."""
+DECAY = 0.9  # what remains of the weight of a look at the next one; so the recent past is about ten looks
+START = 5  # the first looks, which are the reference
 LATE = 20
 """Looks over which a late pull is averaged (it comes from few samples, those that resist), and a rule can stop improving."""
-HISTORY = 1000
-"""Looks that are kept in ``Monitor.history``."""
+HISTORY = 1000  # looks that are kept in `Monitor.history`
 
 
 class Look:
-    """Sums over the batch of one training call; on a CUDA device they travel to the host in one copy, in the background.
-
-    Example:
-        >>> import torch
-        >>> look = Look(7, {"rules": torch.ones(2, 3).double()}, {"delta": torch.ones(2).double()})
-        >>> look.arrived(), look.arrive().sums["rules"].shape
-        (True, torch.Size([2, 3]))
-    """
+    """Sums over the batch of one training call; on a CUDA device they travel to the host in one copy, in the background."""
 
     def __init__(self, step: int, sums: Sums, latest: Sums) -> None:
         self.step = step
@@ -107,15 +97,13 @@ class Window:
             return None
         return float(sums[part] / sums[whole])
 
-    def raise_peak(self, path: str, rate: float, keys: Iterable[Hashable]) -> None:
-        """Remember the recent sums under ``keys`` if the rate of ``path`` was never higher."""
-        if self.looks >= START and rate > self.peaks.get(path, (0.0, {}))[0]:
-            self.peaks[path] = (rate, {key: self.recent[key] for key in keys if key in self.recent})
-
-    def lower_trough(self, path: str, rate: float, keys: Iterable[Hashable]) -> None:
-        """Remember the recent sums under ``keys`` if the rate of ``path`` was never lower, from the first look on."""
-        if rate < self.troughs.get(path, (2.0, {}))[0]:
-            self.troughs[path] = (rate, {key: self.recent[key] for key in keys if key in self.recent})
+    def keep_extremes(self, path: str, peak: float, trough: float | None, keys: Iterable[Hashable]) -> None:
+        """Remember the recent sums under ``keys`` if one rate of ``path`` was never higher, or the other never lower."""
+        sums = {key: self.recent[key] for key in keys if key in self.recent}
+        if self.looks >= START and peak > self.peaks.get(path, (0.0, {}))[0]:
+            self.peaks[path] = (peak, sums)
+        if trough is not None and trough < self.troughs.get(path, (2.0, {}))[0]:
+            self.troughs[path] = (trough, sums)
 
     def keep_broken(self, path: str, rate: float) -> float:
         """Remember how often ``path`` is broken now; gives how often it was :data:`LATE` looks ago, or at first."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Complement, Formula
@@ -32,7 +31,6 @@ NEGATED = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 STRICT = frozenset({"<", ">", "!="})
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Formula):
     """``left operation right`` between real-valued terms (Eq. 1 of the paper).
 
@@ -50,7 +48,6 @@ class Comparison(Formula):
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassIn(Formula):
     """``operand == k`` (one class) or ``operand.isin(classes)``."""
 
@@ -59,7 +56,6 @@ class ClassIn(Formula):
     _instead: ClassVar[str] = "and f.isin([...]) for f in [...]"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassEqual(Formula):
     """``left == right`` between two categoricals: for some class, both have it."""
 
@@ -74,14 +70,13 @@ class BooleanExpression(Formula):
     @property
     def symbol(self) -> Boolean:
         """The Boolean below any indexing."""
-        raise NotImplementedError
+        return self if isinstance(self, Boolean) else cast("BooleanIndex", self).operand.symbol
 
     def __getitem__(self, key: Any) -> Formula:
         items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
         return BooleanIndex(self, items) if any(item != WHOLE for item in items) else self
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Boolean(BooleanExpression):
     """A symbol that is itself a formula; made by :func:`boolean`."""
 
@@ -89,21 +84,12 @@ class Boolean(BooleanExpression):
     sizes: Shape
     input: str
 
-    @property
-    def symbol(self) -> Boolean:
-        return self
 
-
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class BooleanIndex(BooleanExpression):
     """``operand[items]`` of a Boolean with axes."""
 
     operand: BooleanExpression
     items: tuple[Item, ...]
-
-    @property
-    def symbol(self) -> Boolean:
-        return self.operand.symbol
 
 
 def boolean(name: str, *shape: Any, input: str = "probs") -> Boolean:

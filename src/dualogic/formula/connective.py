@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import numbers
-import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     import torch
 
 EXPANSION_LIMIT = 1_000_000
-_shape_of = operator.attrgetter("shape")
 
 
 class Formula(Node):
@@ -190,7 +187,6 @@ class Formula(Node):
         return collect_symbols(walk(self))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Junction(Formula):
     """``a & b & ...`` or ``a | b | ...``: one connective, whatever the number of operands."""
 
@@ -199,12 +195,8 @@ class Junction(Formula):
     _digest: ClassVar[int]  # set for each node
 
     def __post_init__(self) -> None:
-        shapes = set(map(_shape_of, self.operands))
-        if len(shapes) == 1:
-            self._derive("shape", shapes.pop())
-        else:
-            text = Deferred(lambda: f" {self.operation} ".join(f"({operand})" for operand in self.operands))
-            self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
+        text = Deferred(lambda: f" {self.operation} ".join(f"({operand})" for operand in self.operands))
+        self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
         self._derive("_digest", functools.reduce(_extend_digest, self.operands, 0))
 
     def _key(self) -> tuple[Any, ...]:
@@ -244,14 +236,12 @@ class _Chain:
         return isinstance(other, _Chain) and self.digest == other.digest and self.operands == other.operands
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Complement(Formula):
     """``~operand``."""
 
     operand: Formula
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Implication(Formula):
     """``antecedent >> consequent``, which is ``~antecedent | consequent`` at a level of its own."""
 
@@ -260,20 +250,15 @@ class Implication(Formula):
     _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Equivalence(Formula):
     """``Iff(left, right)``, that is ``(left >> right) & (right >> left)``; negated, it is ``Xor``."""
 
     left: Formula
     right: Formula
     negated: bool
-
-    def __post_init__(self) -> None:
-        text = Deferred(lambda: f"{'Xor' if self.negated else 'Iff'}({self.left}, {self.right})")
-        self._derive("shape", broadcast((self.left.shape, self.right.shape), text))
+    _written: ClassVar[str] = "{0}"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Cardinality(Formula):
     """``AtMost(bound, *operands)``, or ``ExactlyOne(*operands)`` if ``exact``."""
 
@@ -293,7 +278,6 @@ class Cardinality(Formula):
         self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Quantifier(Formula):
     """``operand.all(dims, where)`` or ``operand.any(dims, where)``."""
 
@@ -314,35 +298,26 @@ class Quantifier(Formula):
         self._derive("shape", remove_dims(self.operand.shape, self.dims))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Level(Formula):
     """``level(operand)``: keeps a connective from merging with the chain around it; otherwise means ``operand``."""
 
     operand: Formula
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Resting(Formula):
     """``antecedent >> consequent`` in negation normal form, for a method whose implications rest.
 
     Unlike ``~antecedent | consequent`` it costs nothing where the consequent is at least as believed as the antecedent; see
     :mod:`dualogic.compile.implication`.
-
-    Attributes:
-        antecedent: what has to be believed, in normal form; a :class:`Premise` unless it is a class or a Boolean.
-        consequent: in normal form.
-        share: how much of the antecedent is evidence; ``None`` where that is to be found out.
-        turned: it was written the other way round, ``~consequent >> ~antecedent``.
     """
 
-    antecedent: Formula
-    consequent: Formula
-    share: float | None
-    turned: bool = False
+    antecedent: Formula  # what has to be believed, in normal form; a `Premise` unless it is a class or a Boolean
+    consequent: Formula  # in normal form
+    share: float | None  # how much of the antecedent is evidence; `None` where that is to be found out
+    turned: bool = False  # it was written the other way round, `~consequent >> ~antecedent`
     _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Premise(Formula):
     """``premise(operand)``: an antecedent that is read at the optimal duals, and whose comparisons hold or do not."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -10,7 +9,6 @@ from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula, as_formula
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Evidence(Formula):
     """``evidence(operand, share)``: means ``operand``, and holds back this share of the gradient into it."""
 
@@ -49,12 +47,7 @@ def evidence(formula: Any, share: Any = True) -> Formula:
 
 
 def as_share(value: Any, what: str) -> float:
-    """``value`` as a number between 0 and 1; ``True`` is 1 and ``False`` is 0.
-
-    Example:
-        >>> as_share(True, "evidence"), as_share(0.9, "evidence")
-        (1.0, 0.9)
-    """
+    """``value`` as a number between 0 and 1; ``True`` is 1 and ``False`` is 0."""
     try:
         share = math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, RuntimeError):

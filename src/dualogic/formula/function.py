@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,6 @@ PRINTED_FUNCTIONS = frozenset(
 """What the text form calls already; a user's function of that name would read as something else."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Application(Term):
     """``function(*operands)`` for a differentiable function that dualogic does not look into."""
 

@@ -13,11 +13,7 @@ _KEYS: dict[str, Callable[..., Any]] = {"range": slice, "take": list, "at": int,
 
 
 def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, ...], Shape]:
-    """Normalise a numpy-style index over declared axes.
-
-    Returns:
-        The items, one for each axis in order (plus one for each ``None``), and the resulting shape.
-    """
+    """A numpy-style index as items, one for each axis in order (plus one for each ``None``), and the resulting shape."""
     given = key if isinstance(key, tuple) else (key,)
     entries = [entry.tolist() if hasattr(entry, "tolist") else entry for entry in given]  # of arrays and tensors
     consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
@@ -45,9 +41,9 @@ def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, 
         position += 1
         entry = _as_positions(entry, size, where)
         if isinstance(entry, slice):
-            item, new_size = _resolve_slice(entry, size, where)
+            item, left = _resolve_slice(entry, size, where)
             items.append(item)
-            result.append(new_size)
+            result.append(left)
         elif isinstance(entry, (list, range)):
             picks = tuple(_resolve_position(pick, size, where) for pick in entry)
             if not picks:
@@ -58,7 +54,12 @@ def resolve_index(shape: Shape, key: Any, where: Deferred) -> tuple[tuple[Item, 
             result.append(len(picks))
         else:
             items.append(("at", _resolve_position(entry, size, where)))
-    _refuse_moved_axis(items, where)
+    advanced = [place for place, item in enumerate(items) if item[0] in ("at", "take")]
+    if any(item[0] == "take" for item in items) and advanced[-1] - advanced[0] >= len(advanced):
+        raise ShapeError(
+            f"numpy moves the axis of a list of positions (here a backwards slice is one too) to the front when a slice or None "
+            f"stands between it and an int, in {where}; index in two steps to say which order is meant"
+        )
     return tuple(items), tuple(result)
 
 
@@ -73,15 +74,6 @@ def _as_positions(entry: Any, size: Size, where: Deferred) -> Any:
             raise ShapeError(f"{len(entry)} bools cannot select from an axis of size {size} in {where}; give one for each entry")
         return [place for place, chosen in enumerate(entry) if chosen]
     return entry
-
-
-def _refuse_moved_axis(items: list[Item], where: Deferred) -> None:
-    advanced = [position for position, item in enumerate(items) if item[0] in ("at", "take")]
-    if any(item[0] == "take" for item in items) and advanced[-1] - advanced[0] >= len(advanced):
-        raise ShapeError(
-            f"numpy moves the axis of a list of positions (here a backwards slice is one too) to the front when a slice or None "
-            f"stands between it and an int, in {where}; index in two steps to say which order is meant"
-        )
 
 
 def _resolve_position(entry: Any, size: Size, where: Deferred) -> int:

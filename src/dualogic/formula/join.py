@@ -11,8 +11,7 @@ from dualogic.formula.evidence import evidence as take_as_evidence
 from dualogic.formula.node import Node
 from dualogic.formula.shape import as_int, format_shape
 
-MOST_OPERANDS = 250_000
-"""Of one connective; many more than can be trained."""
+MOST_OPERANDS = 250_000  # of one connective; many more than can be trained
 
 
 def _operands(values: tuple[Any, ...], where: str) -> list[Formula]:

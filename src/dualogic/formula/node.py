@@ -1,15 +1,20 @@
-"""Interned, immutable nodes: two nodes that look the same *are* the same object."""
+"""Interned, immutable nodes: two nodes that look the same *are* the same object; and the operators of those that are numbers."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 from weakref import WeakValueDictionary
+
+from typing_extensions import dataclass_transform
 
 from dualogic.errors import FormulaTypeError
 from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.shape import BRIEF, Deferred, Shape, broadcast, shorten
+
+if TYPE_CHECKING:
+    from dualogic.formula.connective import Formula
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 # Reentrant: a finaliser that runs while a node is being made may make nodes too.
@@ -26,7 +31,12 @@ def _fingerprint(value: Any) -> Any:
     return (type(value), value)
 
 
+@dataclass_transform(frozen_default=True, eq_default=False)
 class _Interning(type):
+    def __init__(cls, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)  # type: ignore[arg-type]
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return intern(super().__call__(*args, **kwargs))
 
@@ -38,9 +48,8 @@ def intern(node: Any) -> Any:
         return _interned.setdefault(key, node)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Node(metaclass=_Interning):
-    """Base of terms, formulas, classes and masks.
+    """Base of terms, formulas, classes and masks; each class of them is a frozen dataclass.
 
     Structural equality is identity, because construction returns the one node with the given fields. That makes
     equality and hashing free, and lets the compiler recognise a shared sub-term by looking at ``id``. Nodes hold
@@ -171,3 +180,71 @@ def walk(*roots: Node) -> list[Node]:
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(children(node)))
     return order
+
+
+Value = TypeVar("Value", bound=Node)
+
+
+class Operators(Node, Generic[Value]):
+    """``+ - * **`` on either side of something else, and comparisons with it; a subclass says what is made of them."""
+
+    def _calculate(self, operation: str, left: Any, right: Any) -> Value:
+        raise NotImplementedError
+
+    def _compare(self, operation: str, other: Any) -> Formula:
+        raise NotImplementedError
+
+    _no_formula: ClassVar[str]
+    """What to say of one between connectives."""
+
+    def _refuse_logic(self, other: Any = None) -> Formula:
+        raise FormulaTypeError(self._no_formula.format(self.brief()))
+
+    __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _refuse_logic
+
+    def __invert__(self) -> Formula:
+        return self._refuse_logic()
+
+    def __add__(self, other: Any) -> Value:
+        return self._calculate("+", self, other)
+
+    def __radd__(self, other: Any) -> Value:
+        return self._calculate("+", other, self)
+
+    def __sub__(self, other: Any) -> Value:
+        return self._calculate("-", self, other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return self._calculate("-", other, self)
+
+    def __mul__(self, other: Any) -> Value:
+        return self._calculate("*", self, other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return self._calculate("*", other, self)
+
+    def __pow__(self, other: Any) -> Value:
+        return self._calculate("**", self, other)
+
+    def __rpow__(self, other: Any) -> Value:
+        return self._calculate("**", other, self)
+
+    def __le__(self, other: Any) -> Formula:
+        return self._compare("<=", other)
+
+    def __lt__(self, other: Any) -> Formula:
+        return self._compare("<", other)
+
+    def __ge__(self, other: Any) -> Formula:
+        return self._compare(">=", other)
+
+    def __gt__(self, other: Any) -> Formula:
+        return self._compare(">", other)
+
+    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
+        return self._compare("==", other)
+
+    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
+        return self._compare("!=", other)
+
+    __hash__ = Node.__hash__

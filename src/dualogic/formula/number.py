@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import operator
@@ -10,17 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, SizeError
-from dualogic.formula.operators import Operators
+from dualogic.formula.node import Operators
 from dualogic.formula.shape import Deferred, as_int, broadcast
 from dualogic.formula.term import ARITHMETIC, Number, Term
 
 if TYPE_CHECKING:
     from dualogic.formula.connective import Formula
 
-PAIRS = 1_000_000
-"""How many combinations of its parts' values one operation may have."""
-LARGEST = 2**53
-"""Whole numbers up to here are exact, also as floating point numbers."""
+PAIRS = 1_000_000  # how many combinations of its parts' values one operation may have
+LARGEST = 2**53  # whole numbers up to here are exact, also as floating point numbers
 LARGEST_POWER = 53
 
 
@@ -29,10 +26,6 @@ class NumberExpression(Operators["NumberExpression"]):
 
     The six comparisons give formulas, which say that the relation holds between the classes.
 
-    Attributes:
-        shape: its axes.
-        values: the numbers that it can be, in order.
-
     Example:
         >>> import dualogic as dl
         >>> a, b, s = dl.categorical("a", 10), dl.categorical("b", 10), dl.categorical("s", 19)
@@ -40,7 +33,7 @@ class NumberExpression(Operators["NumberExpression"]):
         (a + b == s, a < b, a * 10 + b != 42)
     """
 
-    values: Sequence[int]
+    values: ClassVar[Sequence[int]]  # the numbers that it can be, in order; set for each node
 
     def _calculate(self, operation: str, left: Any, right: Any) -> NumberExpression:
         return NumberArithmetic(operation, as_number(left), as_number(right))
@@ -86,7 +79,6 @@ class NumberExpression(Operators["NumberExpression"]):
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class NumberArithmetic(NumberExpression):
     """``left op right`` for ``+ - * **`` between whole numbers, broadcasting."""
 
@@ -106,7 +98,6 @@ class NumberArithmetic(NumberExpression):
         self._derive("values", _combine(lambda pairs: [function(*pair) for pair in pairs], (self.left, self.right), text))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class NumberTable(NumberExpression):
     """``function(*operands)`` for a function of whole numbers, read out once for all values; made by ``dl.apply`` and ``abs``."""
 
@@ -178,13 +169,9 @@ def as_number(value: Any) -> NumberExpression | Number:
             f"{value.brief()} is a real-valued term, and classes are counted with whole numbers only; for the classes' "
             f"probabilities as real numbers write .probabilities behind the class"
         )
-    number = as_int(value.value if isinstance(value, Number) else value)
-    if number is None:
-        number = _whole(value.value if isinstance(value, Number) else value)
-    return Number(float(number))
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    raise FormulaTypeError(f"a class counts as a whole number, and can be joined with whole numbers and classes; got {value!r}")
+    plain = value.value if isinstance(value, Number) else value
+    if as_int(plain) is None and not (isinstance(plain, float) and plain.is_integer()):
+        raise FormulaTypeError(
+            f"a class counts as a whole number, and can be joined with whole numbers and classes; got {plain!r}"
+        )
+    return Number(float(plain))

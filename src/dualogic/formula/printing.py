@@ -6,21 +6,13 @@ with the symbols at hand gives the same node back (a test does so).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from dualogic.formula import connective
 from dualogic.formula.atom import ClassEqual, ClassIn, Comparison
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Implication,
-    Junction,
-    Level,
-    Premise,
-    Quantifier,
-    Resting,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Implication, Junction, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import format_items
@@ -28,7 +20,6 @@ from dualogic.formula.inspect import INDEXED, SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberArithmetic, NumberTable
 from dualogic.formula.relation import ClassRelation
-from dualogic.formula.rope import Rope
 from dualogic.formula.shape import format_count
 from dualogic.formula.symbol import MaskComplement, MaskJunction, Probabilities
 from dualogic.formula.term import Absolute, Arithmetic, Constant, MatrixProduct, Negation, Number, Reduction
@@ -43,6 +34,50 @@ TEXT_LIMIT: Final = 1_000_000
 can be exponentially longer than what it stands for.
 """
 _SHOWN = 1000
+
+
+class Rope:
+    """A text as the sequence of its parts, texts and ropes, which may be parts of others too.
+
+    Its length is known without writing it out: a part that is used twice is counted twice and kept once.
+    """
+
+    __slots__ = ("length", "parts")
+
+    def __init__(self, *parts: str | Rope) -> None:
+        self.parts = parts
+        self.length: int = sum(len(part) if isinstance(part, str) else part.length for part in parts)
+
+    def start(self, limit: int) -> str:
+        """The first ``limit`` characters."""
+        found: list[str] = []
+        stack: list[str | Rope] = [self]
+        while stack and limit > 0:
+            part = stack.pop()
+            if isinstance(part, str):
+                found.append(part[:limit])
+                limit -= len(part)
+            else:
+                stack.extend(reversed(part.parts))
+        return "".join(found)
+
+    def digest(self) -> str:
+        """A fingerprint that two ropes of the same parts have in common, in a time that is linear in what is kept."""
+        done: dict[int, bytes] = {}
+        stack: list[Rope] = [self]
+        while stack:
+            rope = stack[-1]
+            lacking = [part for part in rope.parts if isinstance(part, Rope) and id(part) not in done]
+            if lacking and id(rope) not in done:
+                stack.extend(lacking)
+                continue
+            stack.pop()
+            whole = hashlib.sha256()
+            for part in rope.parts:
+                whole.update(b"text" + hashlib.sha256(part.encode()).digest() if isinstance(part, str) else done[id(part)])
+            done[id(rope)] = whole.digest()
+        return done[id(self)].hex()
+
 
 Text = tuple[Rope, int]
 
@@ -59,13 +94,7 @@ def to_text(node: Node, limit: int | None = TEXT_LIMIT) -> str:
 
 
 def fingerprint(node: Node) -> str:
-    """A text that stands for a node where it is saved; of one that is too long to be written out, its beginning and a digest.
-
-    Example:
-        >>> import dualogic as dl
-        >>> fingerprint(dl.var("x") <= 1)
-        'x <= 1'
-    """
+    """A text that stands for a node where it is saved; of one that is too long to be written out, its beginning and a digest."""
     rope = to_rope(node)
     if rope.length <= TEXT_LIMIT:
         return rope.start(rope.length)
@@ -130,8 +159,8 @@ class _Texts:
 _NOTHING: Text = (Rope(), CALL)
 
 
-def _called(name: str, operands: Sequence[Node], texts: _Texts) -> Text:
-    return Rope(f"{name}(", _listed([texts.bare(operand) for operand in operands]), ")"), CALL
+def _called(opening: str, operands: Sequence[Node], texts: _Texts, closing: str = ")") -> Text:
+    return Rope(opening, _listed([texts.bare(operand) for operand in operands]), closing), CALL
 
 
 def _listed(parts: list[Rope], separator: str = ", ") -> Rope:
@@ -170,8 +199,8 @@ def _dims(node: Any) -> str:
 
 def _comparison(node: Comparison, texts: _Texts) -> Text:
     if node.margin:
-        sides = _listed([texts.bare(node.left), texts.bare(node.right)])
-        return Rope(f"{_FUNCTIONS[node.operation]}(", sides, f", margin={format_number(node.margin)})"), CALL
+        margin = f", margin={format_number(node.margin)})"
+        return _called(f"{_FUNCTIONS[node.operation]}(", (node.left, node.right), texts, margin)
     return _compared(node, texts, node.operation)
 
 
@@ -216,12 +245,7 @@ def _implication(node: Implication | Resting, texts: _Texts) -> Text:
 
 def _evidence(node: Evidence, texts: _Texts) -> Text:
     share = "" if node.share == 1.0 else f", {format_number(node.share)}"
-    return Rope("evidence(", texts.bare(node.operand), f"{share})"), CALL
-
-
-def _cardinality(node: Cardinality, texts: _Texts) -> Text:
-    operands = _listed([texts.bare(operand) for operand in node.operands])
-    return Rope("ExactlyOne(" if node.exact else f"AtMost({node.bound}, ", operands, ")"), CALL
+    return _called("evidence(", (node.operand,), texts, f"{share})")
 
 
 def _quantifier(node: Quantifier, texts: _Texts) -> Text:
@@ -238,29 +262,24 @@ _RENDERERS: dict[type, Callable[[Any, _Texts], Text]] = {
     **dict.fromkeys(INDEXED, lambda node, texts: (Rope(texts.wrap(node.operand, CALL), format_items(node.items)), CALL)),
     Number: lambda node, _: (Rope(format_number(node.value)), UNARY if node.value < 0 else CALL),
     Constant: lambda node, _: (Rope(format_rows(node.rows()) if node.name is None else node.name), CALL),
-    Arithmetic: _arithmetic,
-    NumberArithmetic: _arithmetic,
-    NumberTable: lambda node, texts: _called(node.name, node.operands, texts),
+    **dict.fromkeys((Arithmetic, NumberArithmetic), _arithmetic),
     MatrixProduct: lambda node, texts: (Rope(texts.wrap(node.left, PRODUCT), " @ ", texts.wrap(node.right, UNARY)), PRODUCT),
     Negation: _negation,
-    Absolute: lambda node, texts: (Rope("abs(", texts.bare(node.operand), ")"), CALL),
+    Absolute: lambda node, texts: _called("abs(", (node.operand,), texts),
     Reduction: lambda node, texts: (Rope(texts.wrap(node.operand, CALL), f".{node.operation}({_dims(node)})"), CALL),
-    Application: lambda node, texts: _called(node.name, node.operands, texts),
+    **dict.fromkeys((Application, NumberTable), lambda node, texts: _called(f"{node.name}(", node.operands, texts)),
     Probabilities: lambda node, texts: (Rope(texts.wrap(node.operand, CALL), ".probabilities"), CALL),
-    MaskJunction: _junction,
-    MaskComplement: _complement,
     Comparison: _comparison,
     ClassIn: _class_in,
     ClassEqual: lambda node, texts: _compared(node, texts, "=="),
     ClassRelation: lambda node, texts: _compared(node, texts, node.operation),
-    Junction: _junction,
-    Complement: _complement,
-    Implication: _implication,
-    Resting: _implication,
-    Premise: lambda node, texts: texts.render(node.operand),
-    Equivalence: lambda node, texts: _called("Xor" if node.negated else "Iff", (node.left, node.right), texts),
-    Cardinality: _cardinality,
+    **dict.fromkeys((Junction, MaskJunction), _junction),
+    **dict.fromkeys((Complement, MaskComplement), _complement),
+    **dict.fromkeys((Implication, Resting), _implication),
+    connective.Premise: lambda node, texts: texts.render(node.operand),
+    Equivalence: lambda node, texts: _called("Xor(" if node.negated else "Iff(", (node.left, node.right), texts),
+    Cardinality: lambda node, texts: _called("ExactlyOne(" if node.exact else f"AtMost({node.bound}, ", node.operands, texts),
     Quantifier: _quantifier,
-    Level: lambda node, texts: (Rope("level(", texts.bare(node.operand), ")"), CALL),
+    connective.Level: lambda node, texts: _called("level(", (node.operand,), texts),
     Evidence: _evidence,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -19,29 +18,22 @@ Step = tuple[Any, ...]
 where ``i`` and ``j`` are earlier steps."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassRelation(Formula):
     """``left operation right`` between whole numbers made of classes, for ``== <= < >= >``; ``!=`` is the complement of ``==``.
 
     It holds with the probability that independent classes have values for which it is true. That probability costs
     ``1 - P`` or ``-log P``, by ``class_cost``, and the negation likewise. It is satisfied where every class leads all others
     (by more than ``lead``) and the likeliest classes make it true.
-
-    Attributes:
-        leaves: the distinct classes in it.
-        steps: how the sides are computed from them.
-        sides: which steps are the left and the right side.
-        ranges: the values that each step can have.
     """
 
     operation: str
     left: NumberExpression | Number
     right: NumberExpression | Number
     _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
-    leaves: ClassVar[tuple[ClassExpression, ...]]
-    steps: ClassVar[tuple[Step, ...]]
-    sides: ClassVar[tuple[int, int]]
-    ranges: ClassVar[tuple[Sequence[int], ...]]
+    leaves: ClassVar[tuple[ClassExpression, ...]]  # the distinct classes in it
+    steps: ClassVar[tuple[Step, ...]]  # how the sides are computed from them
+    sides: ClassVar[tuple[int, int]]  # which steps are the left and the right side
+    ranges: ClassVar[tuple[Sequence[int], ...]]  # the values that each step can have
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,8 +85,7 @@ def _linearize(*roots: Any) -> dict[str, tuple[Any, ...]]:
 def relate(operation: str, left: Any, right: Any) -> Formula:
     """Build a relation; a lone number moves to the right, as Python's reflected operators do.
 
-    Raises:
-        SymbolError: it holds for all classes or for none.
+    One that holds for all classes, or for none, is refused.
     """
     if isinstance(left, Formula) or isinstance(right, Formula):
         raise FormulaTypeError(
@@ -122,12 +113,9 @@ def _check_range(operation: str, left: Any, right: Any) -> None:
     else:
         never, always = ours[0] >= theirs[-1], ours[-1] < theirs[0]
     if never or always:
-        spans = [f"{side.brief()} is {_describe(values_of(side))}" for side in (left, right) if not isinstance(side, Number)]
+        sides = [(side.brief(), values_of(side)) for side in (left, right) if not isinstance(side, Number)]
+        spans = [f"{text} is {values[0]}" + (f" to {values[-1]}" if len(values) > 1 else "") for text, values in sides]
         raise SymbolError(
             f"{left.brief()} {operation} {right.brief()} {'always' if always else 'never'} holds: {' and '.join(spans)}; leave "
             f"it out, or declare more classes"
         )
-
-
-def _describe(values: Sequence[int]) -> str:
-    return f"{values[0]} to {values[-1]}" if len(values) > 1 else str(values[0])

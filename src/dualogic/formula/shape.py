@@ -18,8 +18,7 @@ from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
 RESERVED_NAMES = frozenset({"index", "where", "believe", "tol", "lead", "class_cost", "labels", "rules", "self", "true", "false"})
 
 
-BRIEF = 200
-"""How many characters of a text an error message shows."""
+BRIEF = 200  # how many characters of a text an error message shows
 
 
 def shorten(text: str, limit: int = BRIEF) -> str:
@@ -28,12 +27,7 @@ def shorten(text: str, limit: int = BRIEF) -> str:
 
 
 def format_count(number: int) -> str:
-    """A number of things; of a huge one only how many digits it has, which is more than Python would write out.
-
-    Example:
-        >>> format_count(12_345), format_count(2**20_000)
-        ('12,345', 'about 10^6020')
-    """
+    """A number of things; of a huge one only how many digits it has, which is more than Python would write out."""
     if number < 10**15:
         return f"{number:,}"
     return f"about 10^{int(number.bit_length() * math.log10(2.0))}"
@@ -106,12 +100,10 @@ class Ragged:
 
 Size = Union[int, Ragged]
 Shape = tuple[Size, ...]
-Item = tuple[Any, ...]
-"""One index item: ``("at", i)``, ``("range", start, stop, step)``, ``("new",)`` or ``("take", (i, ...))``."""
+Item = tuple[Any, ...]  # one index item: `("at", i)`, `("range", start, stop, step)`, `("new",)` or `("take", (i, ...))`
 
 
-WHOLE: Item = ("range", None, None, None)
-"""The item that keeps an axis as it is."""
+WHOLE: Item = ("range", None, None, None)  # the item that keeps an axis as it is
 
 
 def axis(name: str, max: int) -> Axis:
@@ -133,18 +125,13 @@ def declare_shape(sizes: Iterable[Any], name: str) -> Shape:
     """Check the sizes that a user gives to a symbol."""
     declared: list[Size] = []
     for size in sizes:
-        if isinstance(size, Axis):
-            declared.append(Ragged(size))
-        elif isinstance(size, Ragged):
-            declared.append(size)
-        else:
-            number = as_int(size)
-            if number is None or number < 1:
-                raise ShapeError(
-                    f"the axes of {name!r} must be positive sizes or dl.axis(...) objects; got {size!r} "
-                    f"(the batch axis is implied and not declared)"
-                )
-            declared.append(number)
+        found = Ragged(size) if isinstance(size, Axis) else size if isinstance(size, Ragged) else as_int(size)
+        if found is None or (isinstance(found, int) and found < 1):
+            raise ShapeError(
+                f"the axes of {name!r} must be positive sizes or dl.axis(...) objects; got {size!r} "
+                f"(the batch axis is implied and not declared)"
+            )
+        declared.append(found)
     return tuple(declared)
 
 
@@ -186,22 +173,19 @@ def format_shape(shape: Shape) -> str:
 
 def normalize_dims(dim: Any, shape: Shape, where: Deferred) -> tuple[int, ...]:
     """Turn ``dim`` (``None``, an int or several) into sorted non-negative positions within ``shape``."""
-    if dim is None:
-        dims = list(range(len(shape)))
-    else:
-        dims = []
-        for item in dim if isinstance(dim, (tuple, list)) else (dim,):
-            number = as_int(item)
-            if number is None:
-                raise FormulaTypeError(f"dim must be an int, a tuple of ints or None in {where}; got {dim!r}")
-            if not -len(shape) <= number < len(shape):
-                raise ShapeError(
-                    f"dim {number} does not exist in {where}, whose declared axes are {format_shape(shape)}; "
-                    f"the batch axis does not count"
-                )
-            dims.append(number % len(shape))
-        if len(set(dims)) < len(dims):
-            raise ShapeError(f"dim {dim!r} names an axis twice in {where}")
+    dims = []
+    for item in range(len(shape)) if dim is None else as_axes(dim):
+        number = as_int(item)
+        if number is None:
+            raise FormulaTypeError(f"dim must be an int, a tuple of ints or None in {where}; got {dim!r}")
+        if not -len(shape) <= number < len(shape):
+            raise ShapeError(
+                f"dim {number} does not exist in {where}, whose declared axes are {format_shape(shape)}; "
+                f"the batch axis does not count"
+            )
+        dims.append(number % len(shape))
+    if len(set(dims)) < len(dims):
+        raise ShapeError(f"dim {dim!r} names an axis twice in {where}")
     if not dims:
         raise ShapeError(f"{where} has no axis to reduce: its declared axes are {format_shape(shape)}")
     return tuple(sorted(dims))

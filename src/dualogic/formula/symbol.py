@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, SymbolError
 from dualogic.formula.indexing import resolve_index
@@ -26,7 +25,6 @@ def check_input(kind: str, name: str) -> None:
         raise SymbolError(f"input of {name!r} must be 'probs' or 'logits'; got {kind!r}")
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Variable(Term):
     """A real-valued symbol; made by :func:`var`."""
 
@@ -48,7 +46,7 @@ class ClassExpression(NumberExpression):
     @property
     def symbol(self) -> Categorical:
         """The categorical below any indexing."""
-        raise NotImplementedError
+        return self if isinstance(self, Categorical) else cast("ClassIndex", self).operand.symbol
 
     def __eq__(self, other: object) -> Formula:  # type: ignore[override]
         from dualogic.formula.atom import class_equals
@@ -98,7 +96,6 @@ class ClassExpression(NumberExpression):
         raise FormulaTypeError(f"{self} is a class, not a formula; write {self} != ... for 'is not', as in {self} != 0")
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Categorical(ClassExpression):
     """A class with ``size`` values; made by :func:`categorical`."""
 
@@ -107,10 +104,6 @@ class Categorical(ClassExpression):
     sizes: Shape
     classes: tuple[str, ...] | None
     input: str
-
-    @property
-    def symbol(self) -> Categorical:
-        return self
 
     def class_index(self, value: Any) -> int:
         """The position of a class given by index or name."""
@@ -135,19 +128,13 @@ class Categorical(ClassExpression):
         return str(index) if self.classes is None else json.dumps(self.classes[index], ensure_ascii=False)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ClassIndex(ClassExpression):
     """``operand[items]`` of a categorical with axes."""
 
     operand: ClassExpression
     items: tuple[Item, ...]
 
-    @property
-    def symbol(self) -> Categorical:
-        return self.operand.symbol
 
-
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Probabilities(Term):
     """The class probabilities of a categorical as a term; its last axis is the class."""
 
@@ -180,7 +167,6 @@ class MaskExpression(Node):
         raise FormulaTypeError(f"the mask {self} has no truth value; pass it as where= to .all() or .any()")
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Mask(MaskExpression):
     """A symbol bound to a bool tensor; made by :func:`mask`."""
 
@@ -188,7 +174,6 @@ class Mask(MaskExpression):
     sizes: Shape
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MaskIndex(MaskExpression):
     """``operand[items]``."""
 
@@ -196,7 +181,6 @@ class MaskIndex(MaskExpression):
     items: tuple[Item, ...]
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MaskJunction(MaskExpression):
     """``left & right`` or ``left | right``."""
 
@@ -206,7 +190,6 @@ class MaskJunction(MaskExpression):
     _written: ClassVar[str] = "({0.left}) {0.operation} ({0.right})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MaskComplement(MaskExpression):
     """``~operand``."""
 
@@ -237,12 +220,7 @@ def var(name: str, *shape: Any) -> Term:
 
 
 def categorical(
-    name: str,
-    k: int,
-    *,
-    shape: Sequence[Any] | int = (),
-    classes: Sequence[str] | None = None,
-    input: str = "probs",
+    name: str, k: int, *, shape: Sequence[Any] | int = (), classes: Sequence[str] | None = None, input: str = "probs"
 ) -> Categorical:
     """Declare a class.
 

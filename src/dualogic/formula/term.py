@@ -7,7 +7,6 @@ comparisons build atoms; nothing is computed before tensors are bound.
 from __future__ import annotations
 
 import array
-import dataclasses
 import math
 import operator
 from collections.abc import Callable
@@ -15,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, ShapeError
 from dualogic.formula.indexing import resolve_index
-from dualogic.formula.node import Node
-from dualogic.formula.operators import Operators
+from dualogic.formula.node import Node, Operators
 from dualogic.formula.shape import WHOLE, Deferred, Item, check_name, format_shape, normalize_dims, remove_dims
 
 if TYPE_CHECKING:
@@ -107,7 +105,6 @@ class Term(Operators["Term"]):
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Number(Term):
     """A single constant."""
 
@@ -121,7 +118,6 @@ class Number(Term):
         self._derive("shape", ())
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Constant(Term):
     """An array of constants: its size and its bytes (float64, row by row), so that it is hashable and holds no tensor."""
 
@@ -150,7 +146,6 @@ class Constant(Term):
         return rows if self.sizes else rows[0]
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Arithmetic(Term):
     """``left op right`` for ``+ - * / **``, broadcasting."""
 
@@ -160,21 +155,18 @@ class Arithmetic(Term):
     _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Negation(Term):
     """``-operand``."""
 
     operand: Term
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Absolute(Term):
     """``abs(operand)``."""
 
     operand: Term
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Index(Term):
     """``operand[items]``; see :func:`dualogic.formula.shape.resolve_index` for the items."""
 
@@ -182,7 +174,6 @@ class Index(Term):
     items: tuple[Item, ...]
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Reduction(Term):
     """``operand.sum(dims)``, ``.max(dims)`` or ``.min(dims)``."""
 
@@ -194,7 +185,6 @@ class Reduction(Term):
         self._derive("shape", remove_dims(self.operand.shape, self.dims))
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MatrixProduct(Term):
     """``left @ right`` with a constant vector or matrix on the right."""
 

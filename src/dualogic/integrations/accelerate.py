@@ -7,25 +7,21 @@ from typing import Any, Protocol
 
 import torch
 
-from dualogic.errors import MissingDataError, MissingExtraError, OptionError, how_to_install
+from dualogic.errors import MissingDataError, OptionError, needs
 from dualogic.files import save_whole
 from dualogic.integrations.common import check_processes, whole_state
 from dualogic.loss import LogicLoss
 
-try:
+with needs("accelerate", "dualogic.integrations.accelerate needs accelerate"):
     from accelerate import Accelerator
-except ImportError as error:
-    raise MissingExtraError(f"dualogic.integrations.accelerate needs accelerate; {how_to_install('accelerate')}") from error
 
 
 class Stateful(Protocol):
     """Something that a checkpoint can hold, such as a :class:`dualogic.data.Resumable` or a :class:`dualogic.data.IdMap`."""
 
-    def state_dict(self) -> dict[str, Any]:
-        """What to save."""
+    def state_dict(self) -> dict[str, Any]: ...
 
-    def load_state_dict(self, state: Any) -> Any:
-        """Take over what was saved."""
+    def load_state_dict(self, state: Any) -> Any: ...
 
 
 def attach(accelerator: Accelerator, logic: LogicLoss, *, file: str = "logic.pt", **others: Stateful) -> LogicLoss:

@@ -31,15 +31,7 @@ def check_processes(logic: LogicLoss, processes: int) -> None:
 
 
 class Count:
-    """How often rules hold, in this process.
-
-    Example:
-        >>> import dualogic as dl, torch
-        >>> count = Count({"small": dl.var("x") <= 1})
-        >>> count.update({"x": torch.tensor([0.5, 2.0, 7.0])}, where=torch.tensor([True, True, False]))
-        >>> count.fractions()
-        {'small': 0.5}
-    """
+    """How often rules hold, in this process."""
 
     def __init__(self, rules: Mapping[str, Formula], tol: float = 0.0, lead: float = 0.0) -> None:
         self.rules = rules

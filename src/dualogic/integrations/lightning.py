@@ -10,16 +10,14 @@ import torch
 from torch import Tensor
 
 from dualogic.data.resumable import get_random_state, set_random_state
-from dualogic.errors import MissingExtraError, StateError, how_to_install
+from dualogic.errors import StateError, needs
 from dualogic.integrations.common import Count, check_processes
 from dualogic.loss import LogicLoss
 from dualogic.loss.beliefs import first_view
 from dualogic.report import Recorder
 
-try:
+with needs("lightning", "dualogic.integrations.lightning needs lightning"):
     from lightning.pytorch import Callback, LightningModule, Trainer
-except ImportError as error:
-    raise MissingExtraError(f"dualogic.integrations.lightning needs lightning; {how_to_install('lightning')}") from error
 
 
 class LogicCallback(Callback):

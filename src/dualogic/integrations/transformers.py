@@ -11,16 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dualogic.errors import MissingExtraError, SampleIndexError, how_to_install
+from dualogic.errors import SampleIndexError, needs
 from dualogic.files import save_whole
 from dualogic.integrations.common import Count, check_processes, whole_state
 from dualogic.loss import LogicLoss
 from dualogic.report import Recorder
 
-try:
+with needs("transformers", "dualogic.integrations.transformers needs transformers"):
     from transformers import Trainer, TrainerCallback
-except ImportError as error:
-    raise MissingExtraError(f"dualogic.integrations.transformers needs transformers; {how_to_install('transformers')}") from error
 
 FILE = "logic.pt"
 
@@ -75,11 +73,7 @@ class LogicTrainer(Trainer):
         self._signature_columns = list(dict.fromkeys([*known, *self.rule_columns]))  # type: ignore[assignment]
 
     def compute_loss(
-        self,
-        model: nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Any = None,
+        self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         """The loss of the model, plus that of the rules in training."""
         own = {name: value for name, value in inputs.items() if name not in self.rule_columns}
@@ -96,7 +90,8 @@ class LogicTrainer(Trainer):
             if self.recorder is not None:
                 self.recorder.step(task_loss=loss)
             # Where the model's loss is already a share of the accumulated batch, that of the rules must be one too.
-            loss = loss + (rule / self._accumulated() if self._is_scaled(num_items_in_batch) else rule)
+            steps = getattr(self, "current_gradient_accumulation_steps", self.args.gradient_accumulation_steps)
+            loss = loss + (rule / steps if self._is_scaled(num_items_in_batch) else rule)
         else:
             self.satisfied.update(tensors, where)
             if self.recorder is not None:
@@ -117,10 +112,6 @@ class LogicTrainer(Trainer):
         if told is not None:
             return bool(told)
         return (self.model_accepts_loss_kwargs and num_items_in_batch is not None) or self.compute_loss_func is not None
-
-    def _accumulated(self) -> int:
-        found: int = getattr(self, "current_gradient_accumulation_steps", self.args.gradient_accumulation_steps)
-        return found
 
     def prediction_step(self, model: nn.Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """As in ``Trainer``; without labels there is no loss, and the model must not see what is the rules'."""

@@ -9,16 +9,15 @@ from typing import Any
 
 import z3
 
-from dualogic.circuits.grounding import fit
+from dualogic.circuits.grounding import fit, positions
 from dualogic.formula.atom import NEGATED, Comparison
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
-from dualogic.lint.terms import TermEncoder, positions
+from dualogic.lint.terms import TermEncoder
 from dualogic.lint.world import Entry, World, constant, exact
 
-Key = tuple[int, Entry, str]
-"""A ground atom: its comparison, its position and its sign."""
+Key = tuple[int, Entry, str]  # a ground atom: its comparison, its position and its sign
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,15 +118,7 @@ class Linear:
 
 
 def to_linear(expression: Any) -> Linear | None:
-    """A linear expression by its weights; ``None`` for any other.
-
-    Example:
-        >>> x, y = z3.Reals("x y")
-        >>> to_linear(2 * x - (y - x) + 1)
-        Linear(weights=(('x', Fraction(3, 1)), ('y', Fraction(-1, 1))), offset=Fraction(1, 1))
-        >>> to_linear(x * y) is None
-        True
-    """
+    """A linear expression by its weights; ``None`` for any other."""
     weights: dict[str, Fraction] = {}
     offset = Fraction(0)
     stack = [(expression, Fraction(1))]

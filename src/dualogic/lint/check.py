@@ -20,8 +20,7 @@ from dualogic.normalize.nnf import check_depth
 
 TIMEOUT = 3.0
 GROUND_LIMIT = 100_000
-COPIES_LIMIT = 2_000
-"""Of the places of a formula that is mostly copies of its parts."""
+COPIES_LIMIT = 2_000  # of the places of a formula that is mostly copies of its parts
 
 
 def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float = TIMEOUT) -> list[Finding]:
@@ -72,8 +71,7 @@ def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, floa
     from dualogic.lint.gradient import check_gradient
     from dualogic.lint.logic import LogicCheck
     from dualogic.lint.looseness import check_looseness
-    from dualogic.lint.prover import Prover
-    from dualogic.lint.world import World
+    from dualogic.lint.world import Prover, World
 
     size = ground_size(rules)
     copies = _copies(walk(*rules.values()))
@@ -116,13 +114,7 @@ def _check_grouping(name: str, formula: Formula) -> list[Finding]:
 
 
 def ground_size(rules: Mapping[str, Formula]) -> int:
-    """How many formulas, terms and classes the rules have once their axes are written out.
-
-    Example:
-        >>> import dualogic as dl
-        >>> ground_size({"r": (dl.var("x", 10) <= 1).all()})
-        11
-    """
+    """How many formulas, terms and classes the rules have once their axes are written out."""
     leaves = (*SYMBOLS, Number, Constant)
     nodes = walk(*rules.values())
     parts = [node for node in nodes if not isinstance(node, leaves)]
@@ -148,13 +140,7 @@ def _copies(nodes: list[Node]) -> int:
 def check_ranges(
     rules: Mapping[str, Formula], ranges: Mapping[str, Any], strict: bool = True
 ) -> dict[str, tuple[float | None, float | None]]:
-    """The ranges as pairs of numbers or ``None``; ``strict`` refuses names that no rule uses.
-
-    Example:
-        >>> import dualogic as dl
-        >>> check_ranges({"r": dl.var("v") <= 1}, {"v": (0, None)})
-        {'v': (0.0, None)}
-    """
+    """The ranges as pairs of numbers or ``None``; ``strict`` refuses names that no rule uses."""
     symbols = collect_symbols(walk(*rules.values()))
     checked: dict[str, tuple[float | None, float | None]] = {}
     for name, limits in ranges.items():

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import z3
 
-from dualogic.circuits.grounding import fit
+from dualogic.circuits.grounding import fit, positions
 from dualogic.formula.atom import COMPARE, NEGATED, BooleanExpression, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
@@ -21,7 +21,7 @@ from dualogic.formula.number import look_up
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import MaskComplement, MaskExpression, MaskJunction
 from dualogic.formula.term import ARITHMETIC
-from dualogic.lint.terms import TermEncoder, choose, locate, positions
+from dualogic.lint.terms import TermEncoder, choose, locate
 from dualogic.lint.world import Entry, World
 
 LARGEST_TABLE = 10_000
@@ -48,7 +48,10 @@ class Encoder:
 
     def without(self, formula: Formula, dropped: Formula) -> Any:
         """That ``formula`` holds, with nothing asked of one part of it."""
-        above = _ancestors(formula, dropped)
+        above = {id(dropped)}
+        for node in walk(formula):
+            if any(id(child) in above for child in children(node)):
+                above.add(id(node))
         kept = self.done
         self.done = {key: value for key, value in kept.items() if key[0] not in above}
         self.dropped = dropped
@@ -184,11 +187,3 @@ class Encoder:
                 places = positions(shape, tuple(range(len(shape))), ())
                 found.append(z3.Or([z3.And(self.conditions(node, inner)) for inner in places]))
         return found
-
-
-def _ancestors(formula: Formula, part: Formula) -> set[int]:
-    above = {id(part)}
-    for node in walk(formula):
-        if any(id(child) in above for child in children(node)):
-            above.add(id(node))
-    return above

@@ -24,30 +24,20 @@ from dualogic.methods.mixture import Mixture
 
 FLAT = 1e-9
 NUDGE = 1e-3
-LARGEST = 20_000_000
-"""How many numbers an evaluation may need."""
+LARGEST = 20_000_000  # how many numbers an evaluation may need
 MOST_CLAUSES = 20_000
 """How many clauses a count such as ``ExactlyOne`` may be written out to; more take longer to compile than to ask about."""
 
 
 def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]:
-    """Look for inputs that violate a rule at a cost whose gradient is zero, as ``(s == 0) | (s == 1)`` does between 0 and 1.
-
-    Example:
-        >>> import dualogic as dl
-        >>> s = dl.var("s")
-        >>> (finding,) = check_gradient("r", (s == 0) | (s == 1), {})
-        >>> finding.witness
-        {'s': 0.5}
-        >>> check_gradient("r", (s >= 0) & (s <= 1), {})
-        []
-    """
+    """Look for inputs that violate a rule at a cost whose gradient is zero, as ``(s == 0) | (s == 1)`` does between 0 and 1."""
     nodes = walk(formula)
     costs = ["log"]
     if any(isinstance(node, (BooleanExpression, ClassIn, ClassEqual, ClassRelation)) for node in nodes):
         costs.append("probability")
     inputs = draw_inputs(formula, ranges)
-    if len(next(iter(inputs.values()))) * _size(nodes) > LARGEST or _clauses(nodes) > MOST_CLAUSES:
+    clauses = sum(math.comb(len(node.operands), node.bound + 1) for node in nodes if isinstance(node, Cardinality))
+    if len(next(iter(inputs.values()))) * _size(nodes) > LARGEST or clauses > MOST_CLAUSES:
         return [found("unknown", (name,), f"rule {name!r}: its gradient was not looked at: the rule is too large")]
     for class_cost in costs:
         try:
@@ -78,11 +68,6 @@ def _size(nodes: Iterable[Node]) -> int:
             classes = sum(map(len, node.ranges)) * max(map(len, node.ranges))
         total += entries * (node.left.symbol.size**2 if isinstance(node, ClassEqual) else classes)
     return total
-
-
-def _clauses(nodes: Iterable[Node]) -> int:
-    """How many clauses the counts of a rule are written out to."""
-    return sum(math.comb(len(node.operands), node.bound + 1) for node in nodes if isinstance(node, Cardinality))
 
 
 def _flat_places(formula: Formula, inputs: Mapping[str, Tensor], class_cost: str) -> list[int]:

@@ -12,9 +12,8 @@ from dualogic.formula.connective import Formula, Implication, Junction, Level, Q
 from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
 from dualogic.lint.finding import Finding, found
-from dualogic.lint.prover import Answer, Prover
 from dualogic.lint.sites import Site, find_sites
-from dualogic.lint.world import World
+from dualogic.lint.world import Answer, Prover, World
 
 
 class LogicCheck:
@@ -52,12 +51,11 @@ class LogicCheck:
             asked = "; ".join(dict.fromkeys(questions))
             message = f"{_rules(list(names))}: no answer within the time limit to {asked}"
             self.findings.append(found("unknown", names, message))
-        return [self._narrow(finding) for finding in self.findings]
-
-    def _narrow(self, finding: Finding) -> Finding:
-        """An example without the symbols of rules that it is not about."""
-        own = {symbol for name in finding.rules for symbol in self.rules[name].symbols}
-        return dataclasses.replace(finding, witness={name: value for name, value in finding.witness.items() if name in own})
+        for place, finding in enumerate(self.findings):  # an example leaves out the symbols of rules that it is not about
+            own = {symbol for name in finding.rules for symbol in self.rules[name].symbols}
+            witness = {name: value for name, value in finding.witness.items() if name in own}
+            self.findings[place] = dataclasses.replace(finding, witness=witness)
+        return self.findings
 
     def _ask(self, names: tuple[str, ...], question: str, assumptions: Sequence[Any], *propositions: Any) -> Answer:
         answer = self.prover.ask(assumptions, *propositions)
@@ -77,10 +75,9 @@ class LogicCheck:
             return True
         shorter = self.prover.ask([self.occupied, self.holds[name]]).verdict != "unsat"
         where = f" when {self.world.describe_lengths()}" if shorter else ""
-        parts = {literal.get_id(): (literal, part) for part in _conjuncts(self.rules[name]) for literal in [self._part(part)]}
-        fixed = [self.full, self.occupied]
-        core = self.prover.minimise([literal for literal, _ in parts.values()], fixed)
-        texts = [f"`{parts[literal.get_id()][1].brief()}`" for literal in core]
+        parts = [(self.prover.name(self.encoder.formula(part)), part) for part in _conjuncts(self.rules[name])]
+        core = self.prover.minimise([literal for literal, _ in parts], [self.full, self.occupied])
+        texts = [f"`{part.brief()}`" for literal, part in parts if any(literal is kept for kept in core)]
         if len(texts) > 1:
             message = f"rule {name!r} cannot hold{where}: {_listed(texts)} exclude each other"
         else:
@@ -88,9 +85,6 @@ class LogicCheck:
         finding = found("unsatisfiable", (name,), message, self._witness(core[:-1]))
         self.findings.append(dataclasses.replace(finding, severity="warning") if shorter else finding)
         return False
-
-    def _part(self, part: Formula) -> Any:
-        return self.prover.name(self.encoder.formula(part))
 
     def _conflicts(self, names: list[str]) -> list[str]:
         """Report minimal sets of rules that exclude each other; the rules that are in none of them."""

@@ -25,31 +25,18 @@ from dualogic.lint.finding import Finding, found
 from dualogic.lint.samples import Ranges, as_witness, draw_inputs
 from dualogic.lint.world import World, as_float, constant, exact
 
-Place = tuple[str, dict[str, Any], float, Union[float, None]]
-"""A verdict, an output, its cost and its distance."""
+Place = tuple[str, dict[str, Any], float, Union[float, None]]  # a verdict, an output, its cost and its distance
 NO_ANSWER: Place = ("unknown", {}, 0.0, None)
 CANDIDATES = 6
 MOST_NUMBERS = 12
 MOST_ATOMS = 40
-MOST_PARTS = 8
-"""Beyond these, the question for all outputs at once is not asked: it would hardly be answered."""
+MOST_PARTS = 8  # beyond these, the question for all outputs at once is not asked: it would hardly be answered
 
 
 def check_looseness(name: str, formula: Formula, ranges: Ranges, timeout: float) -> list[Finding]:
     """Look for outputs whose cost is below their distance to the satisfying set.
 
     A rule is looked at only if all of its atoms are comparisons, for which a distance is defined.
-
-    Example:
-        >>> import dualogic as dl
-        >>> v = dl.var("v")
-        >>> (finding,) = check_looseness("r", ((v <= 0) | (v >= 10)) & (v >= 2), {}, timeout=1)
-        >>> finding.message
-        "rule 'r' costs less than its distance from being satisfied: 1 at the example, where the distance is 9"
-        >>> finding.witness
-        {'v': 1.0}
-        >>> check_looseness("r", (v <= 0) | (v >= 10), {}, timeout=1)
-        []
     """
     search = _Search(formula, ranges, timeout)
     if not search.applies or search.is_tight():

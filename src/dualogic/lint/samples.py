@@ -20,8 +20,7 @@ from dualogic.formula.term import Constant, Number
 Ranges = Mapping[str, tuple[float | None, float | None]]
 MOST_INTERVALS = 12
 RANDOM = 8
-LARGE = 20_000
-"""Symbols with more entries than this get fewer inputs."""
+LARGE = 20_000  # symbols with more entries than this get fewer inputs
 
 
 def draw_inputs(formula: Formula, ranges: Ranges) -> dict[str, Tensor]:
@@ -29,12 +28,6 @@ def draw_inputs(formula: Formula, ranges: Ranges) -> dict[str, Tensor]:
 
     Variables lie between the rule's constants: first all entries in the middle of one interval, then at random within it or
     summing to 1. Classes are undecided first, then random. Ragged axes have their full length, and masks leave all in.
-
-    Example:
-        >>> import dualogic as dl
-        >>> v = dl.var("v")
-        >>> draw_inputs((v <= 0) | (v >= 10), {})["v"][:3]
-        tensor([ 5., -1., 11.], dtype=torch.float64)
     """
     shapes = [max_shape(symbol.shape) for symbol in formula.symbols.values()]
     large = sum(math.prod(shape) for shape in shapes) > LARGE

@@ -9,11 +9,10 @@ from typing import Any, Union
 
 import z3
 
-from dualogic.circuits.grounding import fit
+from dualogic.circuits.grounding import fit, positions
 from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.lint.encode import Encoder
-from dualogic.lint.terms import positions
 from dualogic.lint.world import Entry
 
 Path = tuple[tuple[Any, Union[Formula, None]], ...]

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import z3
 
-from dualogic.circuits.grounding import fit
+from dualogic.circuits.grounding import fit, positions
+from dualogic.formula import term
 from dualogic.formula.function import Application
-from dualogic.formula.shape import Item, Ragged, Shape, max_shape
+from dualogic.formula.shape import Item, Ragged, Shape
 from dualogic.formula.symbol import Probabilities, Variable
-from dualogic.formula.term import (
-    ARITHMETIC,
-    Absolute,
-    Arithmetic,
-    Constant,
-    Index,
-    MatrixProduct,
-    Negation,
-    Number,
-    Reduction,
-    Term,
-)
+from dualogic.formula.term import ARITHMETIC, Arithmetic, Constant, Index, MatrixProduct, Number, Reduction, Term
 from dualogic.lint.world import Entry, World, constant, exact
 
 LARGEST_POWER = 8
@@ -66,9 +55,9 @@ class TermEncoder:
         if isinstance(node, Probabilities):
             *places, label = position
             return self.entry(node.operand, tuple(places), lambda name, entry: self.world.probability(name, entry, label))
-        if isinstance(node, Negation):
+        if isinstance(node, term.Negation):
             return -self.term(node.operand, position)
-        if isinstance(node, Absolute):
+        if isinstance(node, term.Absolute):
             value = self.term(node.operand, position)
             return z3.If(value >= 0, value, -value)
         if isinstance(node, Index):
@@ -104,10 +93,8 @@ class TermEncoder:
         return self.world.fresh(z3.Real, "opaque")
 
     def _product(self, node: MatrixProduct, position: Entry) -> Any:
-        matrix = node.right.shape
-        rows = node.right.rows()
-        kept, column = (position, None) if len(matrix) == 1 else (position[:-1], position[-1])
-        weights = [exact(row if column is None else row[column]) for row in rows]
+        kept, column = (position, None) if len(node.right.shape) == 1 else (position[:-1], position[-1])
+        weights = [exact(row if column is None else row[column]) for row in node.right.rows()]
         parts = [
             self.term(node.left, (*kept, place)) * constant(weight) if weight != 1 else self.term(node.left, (*kept, place))
             for place, weight in enumerate(weights)
@@ -136,14 +123,6 @@ class TermEncoder:
             for dim, size in enumerate(shape)
             if dim in dims and isinstance(size, Ragged)
         ]
-
-
-def positions(shape: Shape, dims: tuple[int, ...], kept: Entry) -> Iterator[Entry]:
-    """All positions of ``shape`` that agree with ``kept`` outside of ``dims``."""
-    sizes = max_shape(shape)
-    for chosen in itertools.product(*(range(sizes[dim]) for dim in dims)):
-        fixed, free = iter(kept), dict(zip(dims, chosen))
-        yield tuple(free[dim] if dim in free else next(fixed) for dim in range(len(shape)))
 
 
 def locate(items: tuple[Item, ...], position: Entry, shape: Shape, world: World) -> Alternatives:

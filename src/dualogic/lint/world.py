@@ -1,10 +1,11 @@
-"""What the solver knows about the symbols of a rule set, and how its models read in the user's terms."""
+"""What the solver knows about the symbols of a rule set, how it is asked, and how its models read in the user's terms."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,8 +19,7 @@ from dualogic.formula.node import walk
 from dualogic.formula.shape import Ragged, max_shape
 from dualogic.formula.symbol import Categorical, Mask, Probabilities, Variable
 
-Entry = tuple[int, ...]
-"""A position within the axes of a symbol, at their largest sizes."""
+Entry = tuple[int, ...]  # a position within the axes of a symbol, at their largest sizes
 Range = tuple[Any, Any]
 
 
@@ -37,11 +37,7 @@ class World:
     """Solver variables for the entries of symbols, made when first asked for, with what is known about them.
 
     A class is one of its classes. Where a rule also reads the class probabilities as numbers, they lie in [0, 1], sum to 1,
-    and the class is a most probable one.
-
-    Args:
-        formulas: the rules; which of their symbols are read as numbers decides what must be modelled.
-        ranges: ``(low, high)`` for variables by name; ``None`` for an open end.
+    and the class is a most probable one. Which symbols of the rules are read as numbers decides what must be modelled.
     """
 
     def __init__(self, formulas: Iterable[Formula], ranges: Mapping[str, Range]) -> None:
@@ -178,7 +174,10 @@ class World:
             return made is not None and z3.is_true(model.eval(made, model_completion=True))
         if isinstance(symbol, Variable):
             made = self._made.get(("number", name, entry))
-            return self._default(name) if made is None else as_float(model.eval(made, model_completion=True))
+            if made is not None:
+                return as_float(model.eval(made, model_completion=True))
+            low, high = self.ranges.get(name, (None, None))
+            return min(max(0.0, -math.inf if low is None else float(low)), math.inf if high is None else float(high))
         labels = list(range(symbol.size)) if symbol.classes is None else list(symbol.classes)
         if ("probabilities", name, entry) in self._made:
             numbers = [
@@ -189,11 +188,6 @@ class World:
         if chosen is None:
             return labels[0]
         return next(label for label, choice in zip(labels, chosen) if z3.is_true(model.eval(choice, model_completion=True)))
-
-    def _default(self, name: str) -> float:
-        low, high = self.ranges.get(name, (None, None))
-        low, high = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
-        return min(max(0.0, low), high)
 
     def made(self, name: str) -> list[Entry]:
         """The positions of a symbol whose numbers were asked for."""
@@ -209,3 +203,53 @@ def as_float(value: Any) -> float:
     if z3.is_algebraic_value(value):
         value = value.approx(17)
     return float(Fraction(value.numerator_as_long(), value.denominator_as_long()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """``verdict`` is ``"sat"`` (with a model), ``"unsat"`` (with the assumptions that exclude each other) or ``"unknown"``."""
+
+    verdict: str
+    model: Any = None
+    core: tuple[Any, ...] = ()
+
+
+class Prover:
+    """One solver that keeps what it learned between questions, each of which may take ``timeout`` seconds."""
+
+    def __init__(self, world: World, timeout: float) -> None:
+        self.world = world
+        self.solver = z3.Solver()
+        self.solver.set("timeout", max(1, int(timeout * 1000)))
+        self._added = 0
+        self._names = 0
+
+    def name(self, proposition: Any) -> Any:
+        """An assumption that stands for a proposition."""
+        literal = z3.Bool(f"assume!{self._names}")
+        self._names += 1
+        self.solver.add(z3.Implies(literal, proposition))
+        return literal
+
+    def ask(self, assumptions: Iterable[Any], *propositions: Any) -> Answer:
+        """Whether all of it can hold together."""
+        self.solver.add(*self.world.axioms[self._added :])
+        self._added = len(self.world.axioms)
+        self.solver.push()
+        try:
+            self.solver.add(*propositions)
+            verdict = str(self.solver.check(*assumptions))
+            model = self.solver.model() if verdict == "sat" else None
+            core = tuple(self.solver.unsat_core()) if verdict == "unsat" else ()
+            return Answer(verdict, model, core)
+        finally:
+            self.solver.pop()
+
+    def minimise(self, core: Sequence[Any], fixed: Sequence[Any], *propositions: Any) -> list[Any]:
+        """Drop assumptions from an unsatisfiable set, first ones first, until none can be spared."""
+        kept = list(core)
+        for literal in list(kept):
+            rest = [other for other in kept if other is not literal]
+            if self.ask([*fixed, *rest], *propositions).verdict == "unsat":
+                kept = rest
+        return kept

@@ -22,12 +22,6 @@ def constant_truth(formula: Formula) -> bool | None:
     Every case is tried: for each term the numbers that it is compared with, those between and those beyond. Terms count as
     independent of each other, and so do a class or a truth value and its negation, because ``b | ~b`` costs something unless
     the network is sure of ``b``. So an answer is certain, and ``None`` is not; ``dl.lint`` has a solver and sees more.
-
-    Example:
-        >>> import dualogic as dl
-        >>> x, b = dl.var("x"), dl.boolean("b")
-        >>> constant_truth((x >= 0) | (x <= 0) | b), constant_truth((x >= 1) & (x <= 0)), constant_truth(b | ~b)
-        (True, False, None)
     """
     nodes = walk(formula)
     kinds = set(map(type, nodes))
@@ -91,12 +85,6 @@ def costs_nothing(formula: Formula, wanted: bool = True) -> bool:
     """Whether a formula (or its negation) costs nothing whatever is bound, because of ``!=`` without a margin.
 
     ``v != c`` fails on a single point and costs ``max(margin - |v - c|, 0)``. Antecedents are left out: most methods read them.
-
-    Example:
-        >>> import dualogic as dl
-        >>> x = dl.var("x")
-        >>> costs_nothing(x != 0), costs_nothing(~(x == 0)), costs_nothing(dl.ne(x, 0, margin=0.1)), costs_nothing(x <= 0)
-        (True, True, False, False)
     """
     if isinstance(formula, Comparison):
         return formula.operation == ("!=" if wanted else "==") and not formula.margin

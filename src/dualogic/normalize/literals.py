@@ -16,12 +16,6 @@ def mark_literals(formula: Formula, share: float) -> Formula:
     """Mark every literal of a negation normal form as evidence; what a marker there lets pass is multiplied by ``1 - share``.
 
     The chain rule makes this the same as one marker around the whole: each path to a literal passes one marker either way.
-
-    Example:
-        >>> import dualogic as dl
-        >>> a, b = dl.boolean("a"), dl.boolean("b")
-        >>> mark_literals(~a | dl.evidence(b, 0.5), 0.5)
-        evidence(~a, 0.5) | evidence(b, 0.75)
     """
 
     def mark(node: Formula) -> Formula:
@@ -33,13 +27,7 @@ def mark_literals(formula: Formula, share: float) -> Formula:
 
 
 def unfold_class_sets(formula: Formula) -> Formula:
-    """Replace ``f != k`` and ``f.isin(...)`` of a negation normal form by an ``or`` over the classes that remain.
-
-    Example:
-        >>> import dualogic as dl
-        >>> unfold_class_sets(dl.categorical("f", 4) != 1)
-        (f == 0) | (f == 2) | (f == 3)
-    """
+    """Replace ``f != k`` and ``f.isin(...)`` of a negation normal form by an ``or`` over the classes that remain."""
     return map_literals(formula, _unfold)
 
 

@@ -12,19 +12,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dualogic.errors import SizeError
+from dualogic.formula import connective
 from dualogic.formula.atom import NEGATED, Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
-from dualogic.formula.connective import (
-    Cardinality,
-    Complement,
-    Equivalence,
-    Formula,
-    Implication,
-    Junction,
-    Level,
-    Premise,
-    Quantifier,
-    Resting,
-)
+from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import children, walk
@@ -33,8 +23,7 @@ from dualogic.formula.symbol import Mask
 from dualogic.normalize.literals import mark_literals
 from dualogic.normalize.unlabelled import Asking, Unlabelled
 
-MOST_LEVELS = 120
-"""Levels of connectives: a pass takes three to five of Python's thousand frames for each."""
+MOST_LEVELS = 120  # levels of connectives: a pass takes three to five of Python's thousand frames for each
 _FLIPPED = {"&": "|", "|": "&", "all": "any", "any": "all"}
 
 
@@ -61,12 +50,6 @@ def to_nnf(
             :class:`~dualogic.normalize.unlabelled.Asking`; so is a side of a resting ``Iff``, if the other side alone does.
         given: the names of symbols that no rule can change. A resting implication whose consequent is made of these alone asks
             for its antecedent to be false where the consequent is, and is turned round: ``~b >> ~a`` in the place of ``a >> b``.
-
-    Example:
-        >>> import dualogic as dl
-        >>> a, b = dl.boolean("a"), dl.boolean("b")
-        >>> to_nnf((a >> b) & ~(b >> a) & dl.Implies(a, ~b, evidence=False), evidence=1.0)
-        (evidence(~a) | b) & level(b & ~a) & (~a | ~b)
     """
     check_depth(formula)
     return _Pass(evidence, resting, Asking(unlabelled), frozenset(given)).convert(formula, True)
@@ -118,9 +101,6 @@ class _Pass:
             self.done[key] = _CONVERSIONS[type(node)](self, node, positive)
         return self.done[key]
 
-    def literal(self, node: Formula, positive: bool) -> Formula:
-        return node if positive else Complement(node)
-
     def comparison(self, node: Comparison, positive: bool) -> Formula:
         return node if positive else Comparison(NEGATED[node.operation], node.left, node.right, 0.0)
 
@@ -133,12 +113,6 @@ class _Pass:
     def junction(self, node: Junction, positive: bool) -> Formula:
         operation = node.operation if positive else _FLIPPED[node.operation]
         return join(operation, [self.convert(operand, positive) for operand in node.operands])
-
-    def complement(self, node: Complement, positive: bool) -> Formula:
-        return self.convert(node.operand, not positive)
-
-    def level(self, node: Level, positive: bool) -> Formula:
-        return self.convert(node.operand, positive)
 
     def implication(self, node: Implication, positive: bool) -> Formula:
         given, consequent = node.antecedent, self.convert(node.consequent, positive)
@@ -159,15 +133,12 @@ class _Pass:
         believed = self.convert(antecedent, not turned)
         literal = believed.operand if isinstance(believed, Evidence) else believed
         if isinstance(literal, Comparison) or not is_literal(literal):
-            believed = Premise(believed)
-        return Resting(believed, self.convert(consequent, not turned), share, turned)
+            believed = connective.Premise(believed)
+        return connective.Resting(believed, self.convert(consequent, not turned), share, turned)
 
     def _is_given(self, formula: Formula) -> bool:
         names = {node.name for node in walk(formula) if isinstance(node, SYMBOLS) and not isinstance(node, Mask)}
         return bool(self.given) and names <= self.given
-
-    def marked(self, node: Evidence, positive: bool) -> Formula:
-        return mark_literals(self.convert(node.operand, positive), node.share)
 
     def equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")
@@ -196,18 +167,16 @@ class _Pass:
         return Quantifier(operation, self.convert(node.operand, positive), node.dims, node.where, node.tied)
 
 
+_LITERALS = (Boolean, BooleanIndex, ClassIn, ClassRelation)
 _CONVERSIONS: dict[type[Formula], Callable[[_Pass, Any, bool], Formula]] = {
-    Boolean: _Pass.literal,
-    BooleanIndex: _Pass.literal,
-    ClassIn: _Pass.literal,
-    ClassRelation: _Pass.literal,
+    **dict.fromkeys(_LITERALS, lambda _, node, positive: node if positive else Complement(node)),
     Comparison: _Pass.comparison,
     ClassEqual: _Pass.class_equal,
     Junction: _Pass.junction,
-    Complement: _Pass.complement,
-    Level: _Pass.level,
+    Complement: lambda step, node, positive: step.convert(node.operand, not positive),
+    Level: lambda step, node, positive: step.convert(node.operand, positive),
     Implication: _Pass.implication,
-    Evidence: _Pass.marked,
+    Evidence: lambda step, node, positive: mark_literals(step.convert(node.operand, positive), node.share),
     Equivalence: _Pass.equivalence,
     Cardinality: _Pass.cardinality,
     Quantifier: _Pass.quantifier,

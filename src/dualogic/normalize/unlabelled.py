@@ -33,13 +33,7 @@ def check_unlabelled(told: Any) -> dict[str, bool | tuple[Any, ...]]:
 
 
 def find_unlabelled(told: Mapping[str, bool | tuple[Any, ...]], symbols: Mapping[str, Node]) -> Unlabelled:
-    """The same, from :func:`check_unlabelled`, for the symbols of some rules, with classes as numbers.
-
-    Example:
-        >>> import dualogic as dl
-        >>> find_unlabelled({"f": ("cat",)}, {"f": dl.categorical("f", 3, classes=["dog", "cat", "cow"])})
-        (('f', (1,)),)
-    """
+    """The same, from :func:`check_unlabelled`, for the symbols of some rules, with classes as numbers."""
     known = {name: symbol for name, symbol in symbols.items() if not isinstance(symbol, Mask)}
     found: list[tuple[str, tuple[int, ...] | None]] = []
     for name, classes in told.items():
@@ -58,12 +52,7 @@ def find_unlabelled(told: Mapping[str, bool | tuple[Any, ...]], symbols: Mapping
 
 
 def describe_unlabelled(unlabelled: Unlabelled) -> str:
-    """In words, the same for what means the same.
-
-    Example:
-        >>> describe_unlabelled((("b", None), ("f", (1, 6))))
-        'b; f: 1, 6'
-    """
+    """In words, the same for what means the same."""
     return "; ".join(name if classes is None else f"{name}: {', '.join(map(str, classes))}" for name, classes in unlabelled)
 
 
@@ -80,13 +69,6 @@ class Asking:
     A formula asks for the classes that it names without a negation, whether alone, in a set or among alternatives; a negation
     that leaves only such classes asks for them too. Of a symbol without any labels, every claim counts, and so does a comparison
     of the probabilities of a class expression some of whose classes have none. What is evidence is read, not asked for.
-
-    Example:
-        >>> import dualogic as dl
-        >>> f, a = dl.categorical("f", 3), dl.boolean("a")
-        >>> asking = Asking((("f", (2,)),))
-        >>> [asking(rule.to_nnf()) for rule in (a | (f == 2), a & (f != 2), ~f.isin([0, 1]), f.isin([0, 1]))]
-        [True, False, True, False]
     """
 
     def __init__(self, unlabelled: Unlabelled) -> None:

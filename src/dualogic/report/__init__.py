@@ -25,38 +25,11 @@ from dualogic.report.stored import (
 )
 from dualogic.report.summary import POOL, VALIDATION, WORST, keep_part, summarize, thin, to_png
 
-__all__ = [
-    "CONFIG",
-    "DIAGNOSIS",
-    "METRICS",
-    "POOL",
-    "RESULT",
-    "VALIDATION",
-    "WORST",
-    "Recorder",
-    "brief",
-    "check_config",
-    "is_number",
-    "keep_part",
-    "make_model",
-    "make_page",
-    "make_report",
-    "read_object",
-    "read_rows",
-    "read_runs",
-    "read_text",
-    "summarize",
-    "thin",
-    "to_numbers",
-    "to_png",
-    "to_rows",
-]
+__all__ = ["CONFIG", "DIAGNOSIS", "METRICS", "POOL", "RESULT", "VALIDATION", "WORST", "Recorder", "make_model", "make_page"]
+__all__ += ["brief", "check_config", "is_number", "make_report", "read_object", "read_rows", "read_runs", "read_text"]
+__all__ += ["keep_part", "summarize", "thin", "to_numbers", "to_png", "to_rows"]
 
 
 def make_report(paths: Sequence[Path]) -> str:
-    """The page about some runs.
-
-    Args:
-        paths: run folders, or folders that hold some.
-    """
+    """The page about some runs: of run folders, or of folders that hold some."""
     return make_page(make_model(read_runs(paths)))

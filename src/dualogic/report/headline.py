@@ -48,13 +48,11 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
     if comparison is not None:
         compared = comparison.rules[name]
         label = compared.label
-        before, after = (
-            rule if compared.label is None else rule.classes[compared.label] for rule in (compared.before, compared.after)
-        )
-        part = (before.by_path.get(finding.path), after.by_path.get(finding.path))
-        where = "" if compared.label is None else f" of {class_name(compared.label, report.class_names)}"
-        if part[0] is not None and part[1] is not None and part[1].antecedent is not None:
-            sentence = _compare(kind, part[0], part[1], where, words) or sentence
+        before, after = (rule if label is None else rule.classes[label] for rule in (compared.before, compared.after))
+        old, new = before.by_path.get(finding.path), after.by_path.get(finding.path)
+        where = "" if label is None else f" of {class_name(label, report.class_names)}"
+        if old is not None and new is not None and new.antecedent is not None:
+            sentence = _compare(kind, old, new, where, words) or sentence
         elif finding.path == name and kind in (verdict.VIOLATED, verdict.SATISFIED):
             held = f"on {percent(before.satisfied)} of the samples{where} untaught, on {percent(after.satisfied)} taught"
             sentence = f"the rule holds {held}"

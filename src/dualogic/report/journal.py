@@ -27,11 +27,7 @@ class Journal:
         self.parts: dict[str, Any] = {}
 
     def open(self, epochs_done: int) -> None:
-        """Begin anew, or after some epochs of the run that the folder holds.
-
-        Raises:
-            StateError: if the folder holds a run that no recorder wrote or, to go on, one of other rules.
-        """
+        """Begin anew, or after some epochs of the run in the folder, which a recorder must have written, of these rules."""
         remove_leftovers(self.folder)
         self.rows, self.points, self.parts = [], [], {}
         file = self.folder / CONFIG

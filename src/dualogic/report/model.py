@@ -9,23 +9,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualogic.diagnosis import Comparison, RuleReport, class_name, make_overview
-from dualogic.diagnosis.report import plain
+from dualogic.diagnosis.report import SampleReport, plain
 from dualogic.errors import StateError
 from dualogic.report.headline import SEVERITY, TONES, Headline, describe_untaught, explain, write_headline
 from dualogic.report.reading import Record, find_baseline
 from dualogic.report.summary import ALL, POOL, list_findings, summarize
 
-RECORDED = "recorded measures"
-"""Stands for the rule where a run kept what its task measured on the pool, and no diagnosis."""
+RECORDED = "recorded measures"  # stands for the rule where a run kept what its task measured on the pool, and no diagnosis
+NO_BASELINE = (
+    "a run without the rule on the same samples, among these or beside this one; so the verdict cannot say what the network did "
+    "without the rule"
+)
 _POOL_KEY = re.compile(r"pool/(?P<branch>.+?)_(?P<kind>weight|holds)(?:_(?P<group>.+))?")
 
 
 def make_model(records: Sequence[Record]) -> dict[str, Any]:
-    """Everything that the page shows.
-
-    Returns:
-        ``title``, ``task``, ``verdict``, ``tone``, ``rules`` (the worst first), ``groups``, ``group`` (shown first) and ``runs``.
-    """
+    """Everything that the page shows: the rules with the worst first, the runs, and the ``group`` that is shown first."""
     names = _name_runs(records)
     baselines = [find_baseline(record, records) for record in records]
     comparisons = list(map(_compare, records, baselines))
@@ -99,12 +98,10 @@ def _label(record: Record) -> str:
     return str(record.about.get("label") or (f"{record.method}[{options}]" if options else record.method))
 
 
-# ---------------------------------------------------------------------- runs
-
-
 def _show_run(
     record: Record, name: str, headline: Headline, baseline: Record | None, comparison: Comparison | None
 ) -> dict[str, Any]:
+    lacking = record.taught and record.diagnosis is not None and baseline is None
     shown: dict[str, Any] = plain(
         {
             "name": name,
@@ -114,7 +111,7 @@ def _show_run(
             "details": list(headline.details),
             "against": None if baseline is None else f"the run without a rule, {baseline.about.get('name') or _place(baseline)}",
             "facts": _list_facts(record),
-            "missing": [*record.missing, *_missing_baseline(record, baseline)],
+            "missing": [*record.missing, *([NO_BASELINE] if lacking else [])],
             "curves": _find_curves(record),
             "steps": [*(record.diagnosis or {}).get("history", []), *_recorded_steps(record)],
             "findings": list_findings((record.diagnosis or {}).get("history", [])),
@@ -142,15 +139,6 @@ def _glance(record: Record, comparison: Comparison | None) -> dict[str, Any]:
 
 def _place(record: Record) -> str:
     return "/".join(record.path.parts[-3:])
-
-
-def _missing_baseline(record: Record, baseline: Record | None) -> list[str]:
-    if not record.taught or record.diagnosis is None or baseline is not None:
-        return []
-    return [
-        "a run without the rule on the same samples, among these or beside this one; so the verdict cannot say what the network "
-        "did without the rule"
-    ]
 
 
 def _list_facts(record: Record) -> list[list[str]]:
@@ -202,26 +190,19 @@ def _recorded_steps(record: Record) -> list[dict[str, Any]]:
 
 def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
     """By rule, the samples that break it, the largest cost first."""
-    if record.report is None:
-        return {}
     found = record.kept
-    return {
-        name: [
-            {
-                "sample": sample.position,
-                "label": None if sample.label is None else str(sample.label),
-                "cost": sample.cost if math.isfinite(sample.cost) else "infinite",
-                "caption": found["captions"].get(str(sample.position), ""),
-                "picture": found["pictures"].get(str(sample.position)),
-            }
-            for sample in rule.worst
-            if not sample.satisfied
-        ]
-        for name, rule in record.report.rules.items()
-    }
 
+    def show(sample: SampleReport) -> dict[str, Any]:
+        return {
+            "sample": sample.position,
+            "label": None if sample.label is None else str(sample.label),
+            "cost": sample.cost if math.isfinite(sample.cost) else "infinite",
+            "caption": found["captions"].get(str(sample.position), ""),
+            "picture": found["pictures"].get(str(sample.position)),
+        }
 
-# ---------------------------------------------------------------------- what can be chosen
+    rules = {} if record.report is None else record.report.rules
+    return {name: [show(sample) for sample in rule.worst if not sample.satisfied] for name, rule in rules.items()}
 
 
 def _list_rules(records: Sequence[Record]) -> list[dict[str, Any]]:

@@ -17,11 +17,6 @@ def make_page(model: Mapping[str, Any]) -> str:
     Whatever comes from files reaches the page in two ways: as escaped text, or as JSON that cannot end its own element and that
     the script shows as text only. A content security policy names the script and the style by their hashes, so that the browser
     refuses anything else.
-
-    Example:
-        >>> model = {"title": "<b>", "task": "x", "tone": "unclear", "verdict": "a < b", "rules": [], "groups": [], "runs": []}
-        >>> "<b>" in make_page(model), "a &lt; b" in make_page(model)
-        (False, True)
     """
     style, script = _read("page.css"), "\n".join(_read(name) for name in ("charts.js", "page.js"))
     own = f"script-src {_hash(script)}; style-src {_hash(style)}"
@@ -45,12 +40,7 @@ def make_page(model: Mapping[str, Any]) -> str:
 
 
 def to_safe_json(value: Any) -> str:
-    r"""JSON that can stand inside of a script element.
-
-    Example:
-        >>> print(to_safe_json("</script><!--"))
-        "\u003c/script\u003e\u003c!--"
-    """
+    """JSON that can stand inside of a script element."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -11,26 +11,13 @@ from typing import Any
 
 from dualogic.diagnosis import ShortcutReport
 from dualogic.errors import DataError, OptionError
-from dualogic.report.stored import (
-    CONFIG,
-    DIAGNOSIS,
-    METRICS,
-    RESULT,
-    are_pairs,
-    check_config,
-    check_ended,
-    is_number,
-    read_object,
-    read_rows,
-)
+from dualogic.report import stored
+from dualogic.report.stored import CONFIG, DIAGNOSIS, METRICS, RESULT, check_config, read_object
 from dualogic.report.summary import POOL, VALIDATION
 
-NO_RULE = "none"
-"""The method of a run without a rule, with which others are compared."""
-UNTAUGHT = (NO_RULE, "supervised", "entropy")
-"""Methods that teach no rule, for folders that do not say it."""
-KEYS = {"report", "samples", "words", "pictures", "captions"}
-"""What a diagnosis has about each part."""
+NO_RULE = "none"  # the method of a run without a rule, with which others are compared
+UNTAUGHT = (NO_RULE, "supervised", "entropy")  # methods that teach no rule, for folders that do not say it
+KEYS = {"report", "samples", "words", "pictures", "captions"}  # what a diagnosis has about each part
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,15 +89,10 @@ class Record:
 
 
 def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | None = None) -> list[Record]:
-    """Read run folders, or all run folders inside of a folder, each once; those without a rule come first.
+    """Read run folders of one task, or all run folders inside of a folder, each once; those without a rule come first.
 
-    Args:
-        paths: run folders, or folders that hold some.
-        on_damage: called with what is wrong with a run folder, which is then left out; by default that is raised.
-
-    Raises:
-        OptionError: if there is none, or if they are of different tasks.
-        DataError: if all of them are damaged.
+    ``on_damage`` is called with what is wrong with a run folder, which is then left out; without it, or if all are damaged, that
+    is raised.
     """
     folders: dict[Path, Path] = {}
     for path in paths:
@@ -136,28 +118,26 @@ def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | No
     if len(tasks) > 1:
         raise OptionError(f"a report is about runs of one task; got {', '.join(tasks)}; make one for each")
     places = list(dict.fromkeys(folders.values()))
-    return sorted(records, key=lambda record: (places.index(folders[record.path]), *_order(record)))
+
+    def order(record: Record) -> tuple[Any, ...]:
+        place = places.index(folders[record.path])
+        return place, record.taught, record.method != NO_RULE, record.method, record.seed, str(record.path)
+
+    return sorted(records, key=order)
 
 
 def read_run(folder: Path) -> Record:
-    """Read one run folder; what is not there yet is named in ``missing``.
-
-    Raises:
-        DataError: if a file is damaged.
-    """
+    """Read one run folder; what is not there yet is named in ``missing``, and what is damaged raises a :class:`DataError`."""
     config = check_config(read_object(folder / CONFIG), folder / CONFIG)
-    result = check_ended(read_object(folder / RESULT), folder / RESULT) if (folder / RESULT).exists() else None
+    result = stored.check_ended(read_object(folder / RESULT), folder / RESULT) if (folder / RESULT).exists() else None
     diagnosis = read_object(folder / DIAGNOSIS) if (folder / DIAGNOSIS).exists() else None
-    history: list[dict[str, Any]] = read_rows(folder / METRICS) if (folder / METRICS).exists() else []
+    history: list[dict[str, Any]] = stored.read_rows(folder / METRICS) if (folder / METRICS).exists() else []
     if result is not None and not history:
         history = result["history"]
     if diagnosis is not None:
         _check(diagnosis, folder / DIAGNOSIS)
-    missing = []
-    if result is None:
-        missing.append(f"{RESULT}: the run has not ended, or was stopped")
-    if not history:
-        missing.append(f"{METRICS}: nothing was measured yet, so there are no curves")
+    missing = [f"{RESULT}: the run has not ended, or was stopped"] if result is None else []
+    missing += [] if history else [f"{METRICS}: nothing was measured yet, so there are no curves"]
     if diagnosis is None and result is not None:
         missing.append(
             f"{DIAGNOSIS}: the run kept nothing about how its rules are met; so there is no verdict, no division by class and no "
@@ -204,9 +184,4 @@ def _check(diagnosis: Any, file: Path) -> None:
 
 def _is_point(entry: Any) -> bool:
     """Whether an entry of a diagnosis's history has its epoch, and findings in pairs of a rule and a kind."""
-    return isinstance(entry, dict) and is_number(entry.get("epoch")) and are_pairs(entry.get("findings", []))
-
-
-def _order(record: Record) -> tuple[bool, bool, str, int, str]:
-    """Those without a rule first, then by method and seed."""
-    return (record.taught, record.method != NO_RULE, record.method, record.seed, str(record.path))
+    return isinstance(entry, dict) and stored.is_number(entry.get("epoch")) and stored.are_pairs(entry.get("findings", []))

@@ -24,10 +24,8 @@ from dualogic.report.reading import NO_RULE
 from dualogic.report.seen import Mean, Seen, fingerprint, pick
 from dualogic.report.summary import POOL, VALIDATION, WORST, keep_part, summarize
 
-SHARE = 0.003
-"""Of the training's time, what looks at the rules may take, and as much for writing files ..."""
-GRACE = 0.05
-"""... and seconds of looks that are free, so that a training of a second has curves too."""
+SHARE = 0.003  # of the training's time, what looks at the rules may take, and as much for writing files ...
+GRACE = 0.05  # ... and seconds of looks that are free, so that a training of a second has curves too
 RESERVED = {"labels", "pictures", "texts", "words"}
 
 
@@ -114,22 +112,16 @@ class Recorder:
             )
         self._monitor, self._epochs_done = monitor, epochs_done
         called = name or self.folder.resolve().name
-        method = NO_RULE if self._logic is None else self._logic.method.name
-        self._journal = Journal(
-            self.folder,
-            {
-                "task": {"name": title},
-                "method": method,
-                "options": {},
-                "seed": seed or 0,
-                "rules": {rule: str(formula) for rule, formula in self._held.rules.items()},
-                "about": {
-                    "title": title,
-                    "name": called if seed is None else f"{called}, seed {seed}",
-                    "taught": self._logic is not None,
-                },
-            },
-        )
+        called = called if seed is None else f"{called}, seed {seed}"
+        config = {
+            "task": {"name": title},
+            "method": NO_RULE if self._logic is None else self._logic.method.name,
+            "options": {},
+            "seed": seed or 0,
+            "rules": {rule: str(formula) for rule, formula in self._held.rules.items()},
+            "about": {"title": title, "name": called, "taught": self._logic is not None},
+        }
+        self._journal = Journal(self.folder, config)
         group = torch.distributed
         self._writes = not (group.is_available() and group.is_initialized()) or group.get_rank() == 0
         self._handle: Any = None
@@ -140,8 +132,6 @@ class Recorder:
         self._losses: defaultdict[str, Mean] = defaultdict(Mean)
         self._seen = Seen()
         self._warned = False
-
-    # ------------------------------------------------------------------ beginning and end
 
     @property
     def steps(self) -> int:
@@ -181,8 +171,6 @@ class Recorder:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close(failed=kind is not None)
-
-    # ------------------------------------------------------------------ recording
 
     def step(self, task_loss: Tensor | float | None = None, rule_loss: Tensor | float | None = None, **measures: Any) -> None:
         """Note one step of training; nothing waits for the device.
@@ -287,8 +275,6 @@ class Recorder:
             self._journal.parts[VALIDATION] = keep_part(report, samples, words, *shown)
             self._write(force=True)
         return report
-
-    # ------------------------------------------------------------------ inside
 
     def _see(self, args: tuple[Any, ...], options: Mapping[str, Any], loss: Tensor) -> None:
         """After each call of the loss."""

@@ -13,22 +13,12 @@ from torch import Tensor
 
 from dualogic.errors import BindingError
 
-SAMPLES = 512
-"""Of the training, that are looked at after an epoch: those of the latest batches, and one batch at least ..."""
-BYTES = 16 << 20
-"""... that take no more memory than this together."""
+SAMPLES = 512  # of the training, that are looked at after an epoch: those of the latest batches, and one batch at least ...
+BYTES = 16 << 20  # ... that take no more memory than this together
 
 
 class Mean:
-    """The mean of numbers, or of scalars on some device, which nothing waits for before it is read.
-
-    Example:
-        >>> mean = Mean()
-        >>> mean.add(1.0)
-        >>> mean.add(torch.tensor(2.0))
-        >>> mean.read()
-        1.5
-    """
+    """The mean of numbers, or of scalars on some device, which nothing waits for before it is read."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -82,9 +72,7 @@ class Seen:
         while self._batches:
             _, _, index, where, tensors = self._forget()
             device = next(iter(tensors.values())).device
-            chosen: Any = slice(None)
-            if where is not None:
-                chosen = torch.as_tensor(where, device=device).bool()
+            chosen: Any = slice(None) if where is None else torch.as_tensor(where, device=device).bool()
             index = None if index is None else torch.as_tensor(index, device=device)[chosen][:SAMPLES]
             yield index, {name: tensor[chosen][:SAMPLES] for name, tensor in tensors.items()}
 
@@ -105,14 +93,7 @@ def pick(values: Any, what: str, count: int) -> Callable[[int], Any] | None:
 
 
 def fingerprint(count: int, tol: float, lead: float, *known: Any) -> str:
-    """The same for the same samples, as far as they are known by their labels and pictures.
-
-    Example:
-        >>> fingerprint(2, 0.0, 0.0, torch.tensor([0, 1])) == fingerprint(2, 0.0, 0.0, torch.tensor([0, 1]))
-        True
-        >>> fingerprint(2, 0.0, 0.0, torch.tensor([0, 1])) == fingerprint(2, 0.0, 0.0, torch.tensor([1, 1]))
-        False
-    """
+    """The same for the same samples, as far as they are known by their labels and pictures."""
     digest = hashlib.sha256(str((count, float(tol), float(lead))).encode())
     for values in known:
         _feed(digest, values)

@@ -12,18 +12,13 @@ from dualogic.errors import DataError
 from dualogic.files import read_bytes
 from dualogic.formula.shape import shorten
 
-MOST_BYTES = 64 << 20
-"""Of a text file in a run folder; those that runs write have a thousandth of it."""
+MOST_BYTES = 64 << 20  # of a text file in a run folder; those that runs write have a thousandth of it
 CONFIG, METRICS, DIAGNOSIS, RESULT = "config.json", "metrics.jsonl", "diagnosis.json", "result.json"
 """The files of a run: what it is, a row for each measured epoch, how its rules are met, and how it ended."""
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """A JSON object.
-
-    Raises:
-        DataError: if the file is not there, not whole, or holds something else.
-    """
+    """A JSON object; a :class:`DataError` if the file is not there, not whole, or holds something else."""
     content = _parse(file, read_text(file), "JSON")
     if not isinstance(content, dict):
         raise DataError(f"{file} must hold a JSON object; got {_kind(content)}; delete it and make it again")
@@ -31,21 +26,12 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 def read_rows(file: Path) -> list[dict[str, float]]:
-    """JSON lines, a measured epoch each.
-
-    Raises:
-        DataError: if the file is not there, not whole, or holds something else.
-    """
-    rows = [_parse(file, line, "JSON lines") for line in read_text(file).splitlines()]
-    return _check_rows(rows, file)
+    """JSON lines, a measured epoch each; a :class:`DataError` if the file is not there, not whole, or holds something else."""
+    return _check_rows([_parse(file, line, "JSON lines") for line in read_text(file).splitlines()], file)
 
 
 def read_text(file: Path) -> str:
-    """The text of a file of bounded size.
-
-    Raises:
-        DataError: if it cannot be read.
-    """
+    """The text of a file of bounded size; a :class:`DataError` if it cannot be read."""
     try:
         return read_bytes(file, MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:

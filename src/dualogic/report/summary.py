@@ -11,16 +11,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from dualogic.diagnosis import ConnectiveReport, RuleReport, ShortcutReport
+from dualogic.diagnosis import ConnectiveReport, ShortcutReport
 from dualogic.errors import BindingError
 
 VALIDATION, POOL = "validation", "pool"
 """The parts of a diagnosis: held-out samples, and samples that the rules were trained on, with their duals."""
 ALL = "all"
-WORST = 12
-"""Samples of the largest cost that are kept for each rule."""
-MOST_POINTS = 60
-"""Points of a curve."""
+WORST = 12  # samples of the largest cost that are kept for each rule
+MOST_POINTS = 60  # points of a curve
 
 Row = TypeVar("Row")
 
@@ -34,12 +32,8 @@ def keep_part(
 ) -> dict[str, Any]:
     """Everything about one part, ready for JSON: the report, which samples it is about, and how the worst of them look.
 
-    Args:
-        report: on the samples.
-        samples: a fingerprint; reports of the same one are compared.
-        words: what it means to make a part of the rule true, by its text.
-        picture: of the sample at a position; see :func:`to_png`.
-        caption: of the sample at a position.
+    Reports of the same fingerprint ``samples`` are compared. ``words`` say what it means to make a part of the rule true, by its
+    text; ``picture`` (see :func:`to_png`) and ``caption`` are of the sample at a position.
     """
     shown = sorted({sample.position for rule in report.rules.values() for sample in rule.worst})
     return {
@@ -53,18 +47,13 @@ def keep_part(
 
 def summarize(report: ShortcutReport) -> dict[str, Any]:
     """The numbers of a report that its charts show: by rule, then by class (:data:`ALL` for all samples)."""
-    return {
-        name: {str(group): _summarize_rule(part) for group, part in [(ALL, rule), *rule.classes.items()]}
-        for name, rule in report.rules.items()
-    }
-
-
-def _summarize_rule(rule: RuleReport) -> dict[str, Any]:
-    return {
-        "samples": rule.samples,
-        "satisfied": _short(rule.satisfied),
-        "parts": {part.path: _summarize_part(part) for part in rule.connectives if part.operands},
-    }
+    found: dict[str, Any] = {}
+    for name, rule in report.rules.items():
+        for group, part in [(ALL, rule), *rule.classes.items()]:
+            parts = {each.path: _summarize_part(each) for each in part.connectives if each.operands}
+            summary = {"samples": part.samples, "satisfied": _short(part.satisfied), "parts": parts}
+            found.setdefault(name, {})[str(group)] = summary
+    return found
 
 
 def _summarize_part(part: ConnectiveReport) -> dict[str, Any]:
@@ -102,12 +91,6 @@ def list_findings(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     Args:
         history: entries with ``epoch`` and, where something was judged, ``findings``: pairs of a rule's name and a kind.
-
-    Example:
-        >>> kinds = ["violated", "violated", "satisfied", "violated"]
-        >>> entries = [{"epoch": number, "findings": [["a", kind]]} for number, kind in enumerate(kinds)]
-        >>> [(found["kind"], found["epochs"]) for found in list_findings(entries)]
-        [('violated', [[0, 1], [3, 3]]), ('satisfied', [[2, 2]])]
     """
     found: dict[tuple[str, str], list[list[Any]]] = {}
     before: set[tuple[str, str]] = set()

@@ -11,9 +11,8 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
 from dualogic.formula.number import NumberExpression
 from dualogic.formula.symbol import ClassExpression
-from dualogic.text.literals import read_number, read_string
 from dualogic.text.names import Group, describe_value
-from dualogic.text.source import listed
+from dualogic.text.source import listed, read_number, read_string
 
 if TYPE_CHECKING:
     from lark import Token, Tree

@@ -14,9 +14,8 @@ from dualogic.formula.number import NumberExpression
 from dualogic.formula.symbol import ClassExpression, MaskExpression
 from dualogic.formula.term import Term
 from dualogic.text.comparison import ClassSet, Undeclared, link
-from dualogic.text.literals import calculate, read_number, read_string
 from dualogic.text.names import FUNCTIONS, Function, Group, describe_value
-from dualogic.text.source import Source, listed
+from dualogic.text.source import Source, calculate, listed, read_number, read_string
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -50,19 +49,18 @@ class Reader:
 
     def read_formula(self, tree: Tree[Token], where: str) -> Formula:
         """As :meth:`read`, refusing anything but a formula."""
-        value = self.read(tree)
-        if not isinstance(value, Formula):
-            raise self._unfit(tree, value, where)
-        return value
+        return self._checked_formula(tree, self.read(tree), where)
 
-    def _unfit(self, tree: Tree[Token], value: Any, where: str) -> ParseError:
+    def _checked_formula(self, tree: Tree[Token], value: Any, where: str) -> Formula:
+        if isinstance(value, Formula):
+            return value
         remedies: list[tuple[Any, str]] = [
             (ClassExpression, "compare it with a class, as in 'f == 3'"),
             (MaskExpression, "a mask says what exists: pass it as where= to .all() or .any(), or declare a bool"),
             ((Term, NumberExpression, int, float), "compare it with something, as in 'x <= 1'"),
         ]
         remedy = [text for kind, text in remedies if isinstance(value, kind)][:1]
-        return self.source.error(tree, f"expected a formula {where}; this is {describe_value(value)}", *remedy)
+        raise self.source.error(tree, f"expected a formula {where}; this is {describe_value(value)}", *remedy)
 
     # Names, numbers and lists
 
@@ -104,10 +102,7 @@ class Reader:
         values = [self.read(part) for part in parts]
         if isinstance(values[0], MaskExpression):
             return functools.reduce(lambda left, right: left & right if join is And else left | right, values)
-        for part, value in zip(parts, values):
-            if not isinstance(value, Formula):
-                raise self._unfit(part, value, f"beside {sign!r}")
-        return join(*values)
+        return join(*(self._checked_formula(part, value, f"beside {sign!r}") for part, value in zip(parts, values)))
 
     _conjunction = functools.partialmethod(_junction, "and", And)
     _ampersands = functools.partialmethod(_junction, "&", And)
@@ -118,9 +113,7 @@ class Reader:
         value = self.read(parts[-1])
         if isinstance(value, MaskExpression):
             return ~value
-        if not isinstance(value, Formula):
-            raise self._unfit(parts[-1], value, "behind 'not' or '~'")
-        return Not(value)
+        return Not(self._checked_formula(parts[-1], value, "behind 'not' or '~'"))
 
     def _implication(self, *parts: Any) -> Formula:
         return functools.reduce(Implies, [self.read_formula(part, "on either side of an implication") for part in parts])

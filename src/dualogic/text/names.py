@@ -47,12 +47,11 @@ class Function:
 
     def __call__(self, *terms: Any) -> Any:
         """The term ``name(*terms)``, or the table of classes."""
-        if any(isinstance(term, NumberExpression) for term in terms):
-            return apply(self.function, *terms, name=self.name)
-        operands = [id(as_term(term)) for term in terms]
-        for application in self.known:
-            if [id(operand) for operand in application.operands] == operands:
-                return application
+        if not any(isinstance(term, NumberExpression) for term in terms):
+            operands = [id(as_term(term)) for term in terms]
+            for application in self.known:
+                if [id(operand) for operand in application.operands] == operands:
+                    return application
         return apply(self.function, *terms, name=self.name)
 
 
@@ -79,7 +78,7 @@ def describe_value(value: Any) -> str:
 
 
 def collect_names(symbols: Any) -> dict[str, Any]:
-    """Names and what they stand for, from what a user gives as ``symbols``; see :func:`~dualogic.text.parsing.parse`."""
+    """Names and what they stand for, from what a user gives as ``symbols``; see :func:`~dualogic.text.rule_set.parse`."""
     if symbols is None:
         return {}
     declared = getattr(symbols, "names", None)

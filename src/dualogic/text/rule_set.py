@@ -1,4 +1,4 @@
-"""Rule files: named rules with the symbols that they declare."""
+"""Rules from text: a lone formula, and rule files with named rules and the symbols that they declare."""
 
 from __future__ import annotations
 
@@ -15,15 +15,58 @@ from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import Node
 from dualogic.formula.printing import to_rope
 from dualogic.formula.shape import format_count
+from dualogic.text.expression import Reader
 from dualogic.text.names import collect_names
-from dualogic.text.parsing import TOO_DEEP
 from dualogic.text.source import Place, Source
 from dualogic.text.statement import Declarations
 from dualogic.text.syntax import split, to_tree
 from dualogic.text.writing import collect_declared, write_rules
 
-MOST_BYTES = 4 << 20
-"""Of a rule file; the largest that a person has written has a thousandth of it."""
+MOST_BYTES = 4 << 20  # of a rule file; the largest that a person has written has a thousandth of it
+TOO_DEEP = "this text is nested too deeply; name its parts with let"
+
+
+def parse(text: str, symbols: Any = None) -> Formula:
+    """Read one formula; ``parse(str(formula), formula)`` is the same object as ``formula``.
+
+    The text has Python's meaning wherever Python can read it. Beyond that, comparisons need no parentheses beside a
+    connective and may be chained (``0 <= x <= 1``), and ``and``, ``or``, ``not``, ``implies`` (or ``->``), ``iff`` and ``if ...
+    then ...`` may be written as words. Classes may be compared by their bare names. See ``docs/rule-files.md``.
+
+    Args:
+        text: the formula.
+        symbols: a mapping from names to symbols, constants, numbers, arrays, terms or functions of tensors (as in
+            ``dl.apply``); a sequence of symbols, constants and functions; a formula, for all names in it; or the rules of
+            a file, for all names declared there.
+
+    Raises:
+        ParseError: with the line, a mark under the place and what was expected there.
+        MissingExtraError: without lark (``pip install -e '.[rules]'``).
+
+    Example:
+        >>> import dualogic as dl
+        >>> f, g = dl.categorical("f", 10), dl.categorical("g", 10)
+        >>> dl.parse("if g is 9 then f is 6", [f, g])
+        (g == 9) >> (f == 6)
+        >>> dl.parse("0 <= x <= 1 and not y > 2", [dl.var("x"), dl.var("y")])
+        (x >= 0) & (x <= 1) & ~(y > 2)
+        >>> dl.parse("if h is 9 then f is 6", [f, g])
+        Traceback (most recent call last):
+            ...
+        dualogic.errors.ParseError: line 1, column 4: 'h' is not declared
+          1 | if h is 9 then f is 6
+            |    ^
+        known names: f, g
+    """
+    if not isinstance(text, str):
+        raise FormulaTypeError(f"dl.parse reads text; got {text!r} of type {type(text).__name__}")
+    names = collect_names(symbols)
+    source = Source(text)
+    tree = to_tree(source, text, "expression")
+    try:
+        return Reader(source, names).read_formula(tree, "here")
+    except RecursionError:
+        raise source.error(Place(1, 1, 2), TOO_DEEP) from None
 
 
 class RuleSet(Mapping[str, Formula]):
@@ -31,10 +74,7 @@ class RuleSet(Mapping[str, Formula]):
 
     Args:
         rules: formulas by name.
-        names: as below; by default the symbols, axes and named constants of the formulas.
-        lines: as below.
-        path: as below.
-        ranges: as below.
+        names: as below, like the rest; by default the symbols, axes and named constants of the formulas.
 
     Attributes:
         symbols: what tensors are bound to, by name.

@@ -1,21 +1,27 @@
-"""Where something stands in a text, and errors that show the place."""
+"""Where something stands in a text, errors that show the place, and numbers and quoted texts as Python reads them."""
 
 from __future__ import annotations
 
 import dataclasses
+import operator
+import re
 import unicodedata
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
-from dualogic.errors import ParseError
+from dualogic.errors import FormulaTypeError, ParseError
+from dualogic.formula.term import ARITHMETIC
 
 if TYPE_CHECKING:
     from lark import Token, Tree
 
     Located = Union[Tree[Token], Token]
 
-WINDOW = 100
-"""How much of a long line an error shows."""
+WINDOW = 100  # how much of a long line an error shows
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)")
+_EXACT = 2.0**53
+_OPERATIONS = {**ARITHMETIC, "@": operator.matmul}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,3 +94,39 @@ def listed(names: Iterable[str], limit: int = 20) -> str:
     shown = list(names)
     more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
     return ", ".join(shown[:limit]) + more
+
+
+def read_string(text: str) -> str:
+    """The characters between quotes."""
+    return _ESCAPE.sub(_unescape, text[1:-1])
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1]
+    if len(code) > 1:
+        return chr(int(code[1:], 16))
+    if code not in _ESCAPES:
+        raise FormulaTypeError(f"\\{code} has no meaning in quotes; write \\\\ for a backslash")
+    return _ESCAPES[code]
+
+
+def read_number(text: str) -> int | float:
+    """An ``int`` where Python would have one."""
+    return int(text) if text.replace("_", "").isdigit() else float(text)
+
+
+def calculate(sign: str, left: Any, right: Any) -> Any:
+    """``left sign right`` for numbers and terms, with Python's meaning."""
+    if sign != "**":
+        return _OPERATIONS[sign](left, right)
+    if not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
+        return left**right
+    # Powers of whole numbers grow without bound in Python; a rule has no use for more digits than a float has.
+    try:
+        power = float(left) ** float(right)
+    except OverflowError:
+        raise FormulaTypeError(f"{left} ** {right} is too large a number") from None
+    if isinstance(power, complex):
+        raise FormulaTypeError(f"{left} ** {right} is not a real number")
+    whole = isinstance(left, int) and isinstance(right, int) and right >= 0 and abs(power) < _EXACT
+    return int(power) if whole else power

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from dualogic.errors import suggest
@@ -13,9 +14,8 @@ from dualogic.formula.symbol import Categorical, categorical, mask, var
 from dualogic.formula.term import constant
 from dualogic.text.comparison import ClassSet, ambiguous, member_value
 from dualogic.text.expression import Reader
-from dualogic.text.literals import read_number, read_string
 from dualogic.text.names import Group, describe_value
-from dualogic.text.source import Source, listed
+from dualogic.text.source import Source, listed, read_number, read_string
 
 if TYPE_CHECKING:
     from lark import Token
@@ -41,6 +41,10 @@ class Declarations(Reader):
         self.declared[name] = value
         self.lines[name] = token.line or 1
 
+    def _declare_each(self, names: Any, what: str, make: Callable[[str], Any]) -> None:
+        for token in names.children:
+            self._declare(token, make(self._checked_name(token, what)))
+
     def _checked_name(self, token: Token, what: str) -> str:
         """The name, or an error under the name itself."""
         try:
@@ -54,16 +58,13 @@ class Declarations(Reader):
         self._declare(token, axis(self._checked_name(token, "axis"), max=self._whole(size)))
 
     def _var(self, names: Any, sizes: Any, _: Any, bounds: Any) -> None:
-        for token in names.children:
-            self._declare(token, var(self._checked_name(token, "variable"), *self._sizes(sizes)))
-            if bounds is not None:
-                self.ranges[str(token)] = self._bounds(bounds)
-
-    def _bounds(self, tree: Any) -> tuple[float, float]:
-        low, high = map(self._bound, tree.children)
-        if not low <= high:
-            raise self.source.error(tree, f"the range from {low:g} to {high:g} is empty", "the lower end comes first: [0, 1]")
-        return low, high
+        self._declare_each(names, "variable", lambda name: var(name, *self._sizes(sizes)))
+        if bounds is not None:
+            low, high = map(self._bound, bounds.children)
+            if not low <= high:
+                reason = f"the range from {low:g} to {high:g} is empty"
+                raise self.source.error(bounds, reason, "the lower end comes first: [0, 1]")
+            self.ranges |= dict.fromkeys(map(str, names.children), (low, high))
 
     def _bound(self, tree: Any) -> float:
         *sign, token = tree.children
@@ -73,13 +74,10 @@ class Declarations(Reader):
         return -value if sign else value
 
     def _bool(self, names: Any, sizes: Any, kind: Any) -> None:
-        for token in names.children:
-            name = self._checked_name(token, "bool")
-            self._declare(token, boolean(name, *self._sizes(sizes), input=_input(kind)))
+        self._declare_each(names, "bool", lambda name: boolean(name, *self._sizes(sizes), input=_input(kind)))
 
     def _mask(self, names: Any, sizes: Any) -> None:
-        for token in names.children:
-            self._declare(token, mask(self._checked_name(token, "mask"), *self._sizes(sizes)))
+        self._declare_each(names, "mask", lambda name: mask(name, *self._sizes(sizes)))
 
     def _class(self, names: Any, classes: Any, sizes: Any, kind: Any) -> None:
         if classes.data == "members":
@@ -88,9 +86,8 @@ class Declarations(Reader):
             count = len(classes.children)
         else:
             labels, count = None, self._whole(classes)
-        for token in names.children:
-            name, shape = self._checked_name(token, "class"), self._sizes(sizes)
-            self._declare(token, categorical(name, count, shape=shape, classes=labels, input=_input(kind)))
+        options: dict[str, Any] = {"classes": labels, "input": _input(kind)}
+        self._declare_each(names, "class", lambda name: categorical(name, count, shape=self._sizes(sizes), **options))
 
     def _label(self, token: Token) -> str:
         value = member_value(token)
@@ -109,12 +106,7 @@ class Declarations(Reader):
 
     def _size(self, tree: Any) -> Any:
         token = tree.children[0]
-        if token.type == "NUMBER":
-            value: Any = read_number(str(token))
-        elif str(token) in self.names:
-            value = self.names[str(token)]
-        else:
-            raise self.unknown(token)
+        value: Any = read_number(str(token)) if token.type == "NUMBER" else self._name(token)
         if isinstance(value, Axis) or ((as_int(value) or 0) > 0):
             return value
         what = str(token) if token.type == "NUMBER" else f"{str(token)!r}, which is {describe_value(value)}"
@@ -176,9 +168,7 @@ class Declarations(Reader):
         return {symbol.class_index(member) for member in group}
 
     def _categorical(self, token: Token) -> Categorical:
-        if str(token) not in self.names:
-            raise self.unknown(token)
-        value = self.names[str(token)]
+        value = self._name(token)
         if not isinstance(value, Categorical):
             raise self.source.error(token, f"expected the name of a class; {str(token)!r} is {describe_value(value)}")
         return value

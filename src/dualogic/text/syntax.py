@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from dualogic.errors import MissingExtraError, ParseError, how_to_install, suggest
+from dualogic.errors import ParseError, needs, suggest
 from dualogic.text.source import Place, Source, place_of
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 KEYWORDS = ("axis", "bool", "class", "constant", "group", "let", "mask", "membership", "rule", "var")
 _WORD = re.compile(r"[^\s:=,]+")
-CLOSING = {"_RIGHT_ROUND": ")", "_RIGHT_SQUARE": "]", "_RIGHT_BRACE": "}", "_COMMA": ",", "_COLON": ":", "_ASSIGN": "="}
-WORDS = {"_THEN": "then", "_MAX": "max", "_FOR": "for", "_EACH": "each", "_FROM": "from", "_OF": "of"}
+SIGNS = {"_RIGHT_ROUND": ")", "_RIGHT_SQUARE": "]", "_RIGHT_BRACE": "}", "_COMMA": ",", "_COLON": ":", "_ASSIGN": "="}
+SIGNS |= {"_THEN": "then", "_MAX": "max", "_FOR": "for", "_EACH": "each", "_FROM": "from", "_OF": "of"}
 
 HINTS = {
     "=>": "write '->' or 'implies' for an implication, or '>=' for 'at least'",
@@ -52,46 +52,28 @@ def split(source: Source) -> Iterator[tuple[int, str]]:
 
     A statement begins at the left margin and goes on in the indented lines below it; a line that begins with a closing
     bracket belongs to what it closes. The margin is that of the least indented line.
-
-    Example:
-        >>> [text.strip() for _, text in split(Source("var x\nrule r:  # a comment\n    x <= 1"))]
-        ['var x', 'rule r:  # a comment\n    x <= 1']
     """
     lines = source.text.split("\n")
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
     margin = min(indents, default=0)
-    starts = [number for number, line in enumerate(lines) if _begins_statement(line, margin)]
+    at_margin = [line[margin:] if not line[:margin].strip() else "" for line in lines]
+    starts = [number for number, rest in enumerate(at_margin) if rest.strip() and rest[0] not in " \t#)]}"]
     for start, end in zip(starts, [*starts[1:], len(lines)]):
-        _check_keyword(source, lines[start], start, margin)
+        match = _WORD.match(lines[start], margin)
+        word = match[0] if match else lines[start][margin : margin + 1]
+        if word not in KEYWORDS:
+            raise source.error(
+                Place(start + 1, margin + 1, margin + 1 + len(word)),
+                f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
+                f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
+            )
         yield start + 1, "\n" * start + "\n".join(lines[start:end])
-
-
-def _begins_statement(line: str, margin: int) -> bool:
-    rest = line[margin:]
-    return bool(rest.strip()) and not line[:margin].strip() and rest[0] not in " \t#)]}"
-
-
-def _check_keyword(source: Source, line: str, number: int, margin: int) -> None:
-    match = _WORD.match(line, margin)
-    word = match[0] if match else line[margin : margin + 1]
-    if word in KEYWORDS:
-        return
-    place = Place(number + 1, margin + 1, margin + 1 + len(word))
-    raise source.error(
-        place,
-        f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
-        f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
-    )
 
 
 @functools.cache
 def _parser() -> Lark:
-    try:
+    with needs("rules", "reading rules from text needs lark, which is not installed"):
         import lark
-    except ImportError as error:
-        raise MissingExtraError(
-            f"reading rules from text needs lark, which is not installed; {how_to_install('rules')}"
-        ) from error
     grammar = importlib.resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     return lark.Lark(grammar, parser="lalr", start=["expression", "statement"], propagate_positions=True)
 
@@ -99,10 +81,7 @@ def _parser() -> Lark:
 def to_tree(source: Source, text: str, start: str) -> Tree[Token]:
     """The syntax tree of a text, a part of the source with its line numbers (blank lines stand for what comes before).
 
-    It starts as ``"expression"`` or as ``"statement"``.
-
-    Raises:
-        ParseError: with the place and what was expected there.
+    It starts as ``"expression"`` or as ``"statement"``. An error shows the place and what was expected there.
     """
     parser = _parser()
     import lark
@@ -160,10 +139,9 @@ def _explain(source: Source, where: Place, accepted: Collection[str], token: Tok
 
 
 def _hint(before: str, rest: str, found: str, kind: str, accepted: set[str]) -> str | None:
-    if kind not in ("EQUAL", "UNEQUAL"):
-        known = next((HINTS[sign] for sign in HINTS if _begins(rest, sign)), None)
-        if known is not None:
-            return known
+    for sign in HINTS if kind not in ("EQUAL", "UNEQUAL") else ():
+        if rest.startswith(sign) and not (sign.isalpha() and rest[len(sign) : len(sign) + 1].isalnum()):
+            return HINTS[sign]
     if {"STRING", "NAME"} <= accepted and "_LEFT_ROUND" not in accepted and found.isidentifier():
         return f'{found!r} has a meaning already; as the name of a class it stands in quotes: "{found}"'
     if kind in ("_ARROW", "_IMPLIES", "_IFF", "_DOUBLE_ARROW", "_GIVEN", "_IF"):
@@ -181,19 +159,8 @@ def _hint(before: str, rest: str, found: str, kind: str, accepted: set[str]) -> 
     return None
 
 
-def _begins(rest: str, sign: str) -> bool:
-    return rest.startswith(sign) and not (sign.isalpha() and rest[len(sign) : len(sign) + 1].isalnum())
-
-
 def expected(accepted: Collection[str]) -> str:
-    """What may stand at a place, in words, from the grammar's terminals.
-
-    Example:
-        >>> expected({"NAME", "NUMBER", "_LEFT_ROUND"})
-        "a name, a number or '('"
-        >>> expected({"_RIGHT_ROUND", "_COMMA"})
-        "')' or ','"
-    """
+    """What may stand at a place, in words, from the grammar's terminals."""
     parts: list[str] = []
     if {"NAME", "NUMBER", "_LEFT_ROUND"} <= set(accepted):
         parts += ["a name", "a number", "'('"]
@@ -201,18 +168,11 @@ def expected(accepted: Collection[str]) -> str:
         kinds = {"NAME": "a name", "NUMBER": "a whole number", "STRING": "a name in quotes", "_LEFT_BRACE": "'{'"}
         parts += [kinds[kind] for kind in kinds if kind in accepted]
         parts += ["'('"] if "_LEFT_ROUND" in accepted and "_DOT" not in accepted else []
-    parts += [repr(CLOSING[kind]) for kind in CLOSING if kind in accepted]
-    parts += [repr(WORDS[kind]) for kind in WORDS if kind in accepted]
-    if "INPUT" in accepted:
-        parts += ["'logits'", "'probs'"]
-    if "EQUAL" in accepted:
-        parts += ["a comparison such as '<=' or '=='"]
-    if "PLUS" in accepted and "NAME" not in accepted:
-        parts += ["an operation such as '+'"]
-    if "_AND" in accepted:
-        parts += ["a connective such as 'and' or '->'"]
-    elif "_AMPERSAND" in accepted:
-        parts += ["a connective such as '&'"]
-    if "$END" in accepted:
-        parts += ["the end of the statement"]
+    parts += [repr(SIGNS[kind]) for kind in SIGNS if kind in accepted]
+    parts += ["'logits'", "'probs'"] if "INPUT" in accepted else []
+    parts += ["a comparison such as '<=' or '=='"] if "EQUAL" in accepted else []
+    parts += ["an operation such as '+'"] if "PLUS" in accepted and "NAME" not in accepted else []
+    if {"_AND", "_AMPERSAND"} & set(accepted):
+        parts += ["a connective such as 'and' or '->'" if "_AND" in accepted else "a connective such as '&'"]
+    parts += ["the end of the statement"] if "$END" in accepted else []
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}" if parts else "something else"

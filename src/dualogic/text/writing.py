@@ -34,19 +34,7 @@ def collect_declared(formulas: Iterable[Formula]) -> dict[str, Any]:
 
 
 def write_rules(rules: Mapping[str, Formula], names: Mapping[str, Any], ranges: Ranges) -> str:
-    r"""The text of a rule file that declares axes, symbols, constants and groups, with the ranges of variables, and states rules.
-
-    Example:
-        >>> import dualogic as dl
-        >>> n = dl.axis("n", max=4)
-        >>> rule = (dl.var("x", n) <= dl.constant("most", 2)).all()
-        >>> print(write_rules({"small": rule}, collect_declared([rule]), {"x": (0, float("inf"))}), end="")
-        axis n: max 4
-        var x: n in [0, inf]
-        constant most = 2
-        <BLANKLINE>
-        rule small: (x <= most).all()
-    """
+    """The text of a rule file: it declares axes, symbols with their ranges, constants and groups, and states rules."""
     for name, formula in rules.items():
         for node in walk(formula):
             if isinstance(node, Application):
@@ -65,7 +53,9 @@ def _declaration(value: Any, ranges: Ranges) -> list[str]:
     if isinstance(value, Axis):
         return [f"axis {value.name}: max {value.max}"]
     if isinstance(value, Group):
-        return [f"group {value.name} = {{{', '.join(map(_member, value))}}}"]
+        return [
+            f"group {value.name} = {{{', '.join(_word(member) if isinstance(member, str) else str(member) for member in value)}}}"
+        ]
     if isinstance(value, Constant) and value.name is not None:
         return [f"constant {value.name} = {format_rows(value.rows())}"]
     if isinstance(value, Variable):
@@ -89,10 +79,6 @@ def _sizes(symbol: Any, before: str) -> str:
 
 def _word(text: str) -> str:
     return text if text.isascii() and text.isidentifier() else json.dumps(text, ensure_ascii=False)
-
-
-def _member(member: str | int) -> str:
-    return _word(member) if isinstance(member, str) else str(member)
 
 
 def _bound(value: float) -> str:

@@ -7,7 +7,7 @@ import itertools
 from pathlib import Path
 from typing import Literal
 
-from dualogic.cli.extras import require
+from dualogic.cli.dispatch import require
 from dualogic.demo.study import DEFAULT_METHODS
 
 EPOCHS = 40

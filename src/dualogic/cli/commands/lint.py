@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
-from dualogic.cli.extras import require
+from dualogic.cli.dispatch import require
 
 if TYPE_CHECKING:
-    from dualogic.lint.report import FileReport
+    from dualogic.lint.finding import FileReport
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Lint:
         require("rules", "lark")
         require("lint", "z3")
         import dualogic
-        from dualogic.lint.report import to_json, to_sarif, to_text
+        from dualogic.lint.finding import to_json, to_sarif, to_text
 
         if not self.files:
             print("dualogic: lint needs at least one rule file", file=sys.stderr)
@@ -52,7 +52,7 @@ class Lint:
     def _check(self, path: Path) -> FileReport:
         from dualogic.errors import DualogicError, OptionError
         from dualogic.lint.check import lint
-        from dualogic.lint.report import FileReport
+        from dualogic.lint.finding import FileReport
         from dualogic.text.rule_set import load_rules
 
         try:
