@@ -5,7 +5,8 @@ What is unusual about a call, or wrong with it, is left to the walk: nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,14 +14,11 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from dualogic import numerics
-from dualogic.compile.binding import is_within
 from dualogic.compile.straight import Straight
 from dualogic.compile.straight_ways import Tensors
-from dualogic.duals.table import SHORT_BATCH, DualTable, SharedRow, Update, has_duplicates
+from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
-from dualogic.methods.base import State
-from dualogic.methods.lean import CLOSED
-from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
+from dualogic.methods.straight import Join, Seen, Steps, Told, losses_again, plain_losses, walk_plain, walk_step
 
 if TYPE_CHECKING:
     from dualogic.loss.module import LogicLoss
@@ -36,12 +34,12 @@ JOINS: dict[str, Join] = {
 
 def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor | None:
     """The loss of a call that was recorded, with all that it changes; ``None`` if it is to be walked."""
-    program, table, run = owner._program, owner._table, owner._run
+    program, table, run, training = owner._program, owner._table, owner._run, owner.training
     steps, graded = program.recorded, torch.is_grad_enabled()
     if steps is None or not _is_usual(owner):
         return None
-    learning = owner.training and graded
-    optimal = index is None and not owner.training and not table.shared
+    learning = training and graded
+    optimal = index is None and not training and not table.shared
     if program.width and not (learning or optimal):
         return None
     given = list(tensors.values())
@@ -50,38 +48,42 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         batch: int = described[0][0][0]
     except (AttributeError, RuntimeError, IndexError):
         return None
-    if not batch or not all(each[4] and each[5] in ORDINARY for each in described):
-        return None
     if table.shared:
         index = None
-    elif owner.training if index is None else not _is_index(index, batch, table.samples):
+    elif training if index is None else not _is_index(index, batch):
         return None
     state, stepping = owner._state, learning and program.width > 0
-    evident = not stepping or _is_all_evidence(steps, state)
-    key = (learning, graded, optimal, evident, owner._weighted, owner.reduction, *tensors, *described)
-    factors = [owner._factors] if owner._weighted else []
-    held = [*([table.fetch(index)] if stepping else []), *state.values(), *factors]
+    try:
+        if index is not None and not stepping:
+            check_range(index, table.samples)
+        held = [*([table.fetch(index)] if stepping else []), *state.values(), *([owner._factors] if owner._weighted else [])]
+    except IndexError:
+        return None
+    told = steps.tell(state)
+    told = told if stepping else Told(full=told.full)
+    key = (learning, graded, optimal, told, owner._weighted, owner.reduction, *tensors, *described)
     found = steps.known.get(key)
     if found is None:
         found = _record(owner, steps, key, held, given, list(tensors), stepping)
     if not found:
         return None
-    line, form, limits = found
-    if graded and any(each[3] for each in described):
-        results: list[Any] = []
-        remake = _remake(owner, form, list(tensors), results, optimal, learning)
-        loss: Tensor = _Again.apply(line, [*held, *given], results, remake, *given)  # type: ignore[no-untyped-call]
+    line, form, needy = found
+    results: Any
+    if needy:
+        call = _Call(owner, line, form, tensors, optimal, learning)
+        loss: Tensor = _Again.apply(call, [*held, *given], *given)  # type: ignore[no-untyped-call]
+        results = call.results
     else:
         loss, *results = line.first([*held, *given])[0]
-    seen = form.filled(loss, results)
-    if not _is_fine(seen, *limits):
-        return None
+    # If a value is suspicious the walk tells what is wrong.
+    for number, (low, high) in zip(results[form.last :], form.bounds):
+        if not low <= number.item() <= high:
+            return None
+    losses, costs, _, rows, *_ = results
     run.validated = True
     if learning:
-        update = None if seen.rows is None else Update(seen.rows, index, seen.rows)
-        run.pending = (update, dict(zip(state, seen.state)))
-        owner._commit()
-    run.last, run.selected = {"cost": seen.costs, "loss": seen.losses}, None
+        owner._write(None if rows is None else Update(rows, index, rows), results[4 : form.after])
+    run.last, run.selected = {"cost": costs, "loss": losses}, None
     return loss
 
 
@@ -100,36 +102,17 @@ def _is_usual(owner: LogicLoss) -> bool:
     )
 
 
-def _is_index(index: Any, batch: int, samples: int) -> bool:
-    """Whether all is well with an index, and no sample occurs twice; of a short one Python knows sooner."""
-    if type(index) is not Tensor or index.dtype is not torch.int64 or not index.is_cpu or index.shape != (batch,) or not batch:
-        return False
-    if batch <= SHORT_BATCH:
-        each = set(index.tolist())
-        return len(each) == batch and min(each) >= 0 and max(each) < samples
-    low, high = torch.aminmax(index)
-    return low.item() >= 0 and high.item() < samples and not has_duplicates(index)
-
-
-def _is_all_evidence(steps: Steps, state: State) -> bool:
-    known = state.get("known")
-    if known is None:
-        return True
-    if steps.evidence is None or steps.evidence[0] is not known:
-        steps.evidence = (known, known[4])
-    return bool(max(steps.evidence[1].tolist()) <= CLOSED)
-
-
-def _is_fine(seen: Seen, limit: float, most: float) -> bool:
-    """Whether no value is suspicious: if one is, the walk tells what is wrong."""
-    # Costs are not negative: if their sum is small enough, so are they.
-    fine = all(total.item() < limit for total in seen.sums) and (seen.move is None or seen.move.item() < most)
-    return fine and is_within([each.item() for each in seen.watched], [each.item() for each in seen.extremes])
+def _is_index(index: Any, batch: int) -> bool:
+    """Whether this is an ordinary index in which no sample occurs twice."""
+    usual = type(index) is Tensor and index.dtype is torch.int64 and index.is_cpu and index.shape == (batch,)
+    return usual and not has_duplicates(index)
 
 
 def _record(owner: LogicLoss, steps: Steps, key: Any, held: Tensors, given: Tensors, names: list[str], stepping: bool) -> Any:
     program, states, weighted = owner._program, tuple(owner._state), owner._weighted
-    learning, _, optimal, evident, *_ = key
+    learning, _, optimal, told, *_ = key
+    if not all(type(each) in ORDINARY and each.is_cpu and len(each) for each in given):
+        return None
     needy = [each.requires_grad and torch.is_grad_enabled() for each in given]
     join = JOINS[owner.reduction]
 
@@ -140,62 +123,61 @@ def _record(owner: LogicLoss, steps: Steps, key: Any, held: Tensors, given: Tens
         factors = rest.pop(0) if weighted else None
         leaves = {name: each.detach().requires_grad_(flag) for name, each, flag in zip(names, rest, needy)}
         if stepping:
-            return walk_step(program, state, rows, evident, factors, leaves, join)  # type: ignore[arg-type]
-        return walk_plain(program, state, optimal, learning, factors, leaves, join)
+            return walk_step(program, state, rows, told, factors, leaves, join)  # type: ignore[arg-type]
+        return walk_plain(program, state, optimal, learning, told, factors, leaves, join)
 
-    found = steps.find(key, held, given, walk, program.plan.fixed())
-    if found:
-        dtype = found[1].costs.dtype
-        narrow = numerics.narrower(dtype, owner._state["delta"].dtype) if learning else dtype
-        found = steps.known[key] = (*found, (program.largest_cost(narrow), numerics.largest_move(narrow)))
-    return found
+    return steps.find(key, held, given, walk, program.plan.fixed(), any(needy))
 
 
-def _remake(
-    owner: LogicLoss, form: Seen, names: list[str], results: list[Tensor], optimal: bool, learning: bool
-) -> Callable[[Tensors], Tensor]:
-    """Gives the loss again, from tensors that it can be differentiated by twice."""
-    program, states, join = owner._program, tuple(owner._state), JOINS[owner.reduction]
+@dataclasses.dataclass
+class _Call:
+    """One that is made again."""
 
-    def remake(tensors: Tensors) -> Tensor:
-        seen = form.filled(form.loss, results)
-        values = program.evaluate(program.plan.bind(dict(zip(names, tensors)), False))
-        if seen.rows is not None:
-            losses = losses_again(program, seen, values)  # type: ignore[arg-type]
+    owner: LogicLoss
+    line: Straight
+    form: Seen
+    names: Iterable[str]
+    optimal: bool
+    learning: bool
+    results: Sequence[Any] = ()  # but the loss, which would hold itself
+
+    def remake(self, tensors: Tensors) -> Tensor:
+        """The loss once more, from tensors that it can be differentiated by twice."""
+        owner, form, program = self.owner, self.form, self.owner._program
+        _, _, scale, rows, *_ = self.results
+        kept = self.results[form.after : form.last]
+        values = program.evaluate(program.plan.bind(dict(zip(self.names, tensors)), False))
+        if rows is not None:
+            losses = losses_again(program, rows, kept, form.told, values)  # type: ignore[arg-type]
         else:
-            losses = plain_losses(program, dict(zip(states, seen.kept)), values, optimal, learning)[0]
-        return join(losses if seen.scale is None else losses * seen.scale)
-
-    return remake
+            losses = plain_losses(program, dict(zip(owner._state, kept)), values, self.optimal, self.learning)[0]
+        return JOINS[owner.reduction](losses if scale is None else losses * scale)
 
 
 class _Again(torch.autograd.Function):
     """A recorded call as one node of autograd's."""
 
     @staticmethod
-    def forward(
-        ctx: Any, line: Straight, given: Tensors, results: list[Tensor], remake: Callable[[Tensors], Tensor], *tensors: Tensor
-    ) -> Tensor:
-        found, ctx.kept = line.first(given)
-        results.extend(found[1:])  # with the loss it would hold itself
-        ctx.line, ctx.remake = line, remake
-        # Only what the backward pass reads may not be changed until then.
-        ctx.save_for_backward(*[given[place] for place in line.late])
-        ctx.tensors, ctx.versions = tensors, [tensor._version for tensor in tensors]
-        return found[0]
+    def forward(ctx: Any, call: _Call, given: Tensors, *tensors: Tensor) -> Tensor:
+        line = call.line
+        (loss, *call.results), ctx.kept = line.first(given)
+        if line.late:  # only what the backward pass reads may not be changed until then
+            ctx.save_for_backward(*[given[place] for place in line.late])
+        ctx.call, ctx.tensors, ctx.versions = call, tensors, [tensor._version for tensor in tensors]
+        return loss
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         _ = ctx.saved_tensors  # which refuses what was changed meanwhile
         if not torch.is_grad_enabled():
-            return (None, None, None, None, *ctx.line.second(ctx.kept, gradients[0].contiguous()))
+            return (None, None, *ctx.call.line.second(ctx.kept, gradients[0].contiguous()))
         # A second derivative is wanted: give a first one that can be differentiated.
-        tensors, needed = ctx.tensors, ctx.needs_input_grad[4:]
+        tensors, needed = ctx.tensors, ctx.needs_input_grad[2:]
         if ctx.versions != [tensor._version for tensor in tensors]:
             raise StateError(
                 "a tensor that was given to the loss has been modified by an inplace operation since, so that there is no second "
                 "derivative (create_graph=True); give the loss a clone of it"
             )
         moving = [tensor for tensor, wanted in zip(tensors, needed) if wanted]
-        found = iter(torch.autograd.grad(ctx.remake(tensors), moving, gradients[0], create_graph=True, allow_unused=True))
-        return (None, None, None, None, *(next(found) if wanted else None for wanted in needed))
+        found = iter(torch.autograd.grad(ctx.call.remake(tensors), moving, gradients[0], create_graph=True, allow_unused=True))
+        return (None, None, *(next(found) if wanted else None for wanted in needed))
