@@ -5,20 +5,16 @@ What is unusual about a call, or wrong with it, is left to the walk: nothing is 
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from dualogic import numerics
-from dualogic.compile.straight import Straight
 from dualogic.compile.straight_ways import Tensors
 from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
-from dualogic.methods.straight import Join, Seen, Steps, Told, losses_again, plain_losses, walk_plain, walk_step
+from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
 
 if TYPE_CHECKING:
     from dualogic.loss.module import LogicLoss
@@ -59,20 +55,18 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         held = [*([table.fetch(index)] if stepping else []), *state.values(), *([owner._factors] if owner._weighted else [])]
     except IndexError:
         return None
-    told = steps.tell(state)
-    told = told if stepping else Told(full=told.full)
+    told = steps.tell(state, stepping)
     key = (learning, graded, optimal, told, owner._weighted, owner.reduction, *tensors, *described)
     found = steps.known.get(key)
     if found is None:
         found = _record(owner, steps, key, held, given, list(tensors), stepping)
     if not found:
         return None
-    line, form, needy = found
-    results: Any
-    if needy:
-        call = _Call(owner, line, form, tensors, optimal, learning)
+    line, form = found
+    if graded and any(each[3] for each in described):
+        results: list[Any] = []
+        call = (program, state, line, form, key, results)
         loss: Tensor = _Again.apply(call, [*held, *given], *given)  # type: ignore[no-untyped-call]
-        results = call.results
     else:
         loss, *results = line.first([*held, *given])[0]
     # If a value is suspicious the walk tells what is wrong.
@@ -91,10 +85,11 @@ def _is_usual(owner: LogicLoss) -> bool:
     """Whether nothing about the loss, or the way it is called, asks for the walk."""
     if owner._off or owner._peers is not None or owner.update != "forward" or owner._run.frozen or not owner._factors.is_cpu:
         return False
-    if type(owner._table) not in (DualTable, SharedRow) or torch._C._current_graph_task_id() != -1 or numerics.is_transformed():
+    if type(owner._table) not in (DualTable, SharedRow) or torch._C._current_graph_task_id() != -1:
         return False
     return not (
-        torch.is_autocast_enabled("cpu")
+        torch._C._are_functorch_transforms_active()
+        or torch.is_autocast_enabled("cpu")
         or torch.is_inference_mode_enabled()
         or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack()
@@ -126,51 +121,40 @@ def _record(owner: LogicLoss, steps: Steps, key: Any, held: Tensors, given: Tens
             return walk_step(program, state, rows, told, factors, leaves, join)  # type: ignore[arg-type]
         return walk_plain(program, state, optimal, learning, told, factors, leaves, join)
 
-    return steps.find(key, held, given, walk, program.plan.fixed(), any(needy))
+    return steps.find(key, held, given, walk, program.plan.fixed())
 
 
-@dataclasses.dataclass
-class _Call:
-    """One that is made again."""
-
-    owner: LogicLoss
-    line: Straight
-    form: Seen
-    names: Iterable[str]
-    optimal: bool
-    learning: bool
-    results: Sequence[Any] = ()  # but the loss, which would hold itself
-
-    def remake(self, tensors: Tensors) -> Tensor:
-        """The loss once more, from tensors that it can be differentiated by twice."""
-        owner, form, program = self.owner, self.form, self.owner._program
-        _, _, scale, rows, *_ = self.results
-        kept = self.results[form.after : form.last]
-        values = program.evaluate(program.plan.bind(dict(zip(self.names, tensors)), False))
-        if rows is not None:
-            losses = losses_again(program, rows, kept, form.told, values)  # type: ignore[arg-type]
-        else:
-            losses = plain_losses(program, dict(zip(owner._state, kept)), values, self.optimal, self.learning)[0]
-        return JOINS[owner.reduction](losses if scale is None else losses * scale)
+def _remake(call: tuple[Any, ...], tensors: Tensors) -> Tensor:
+    """The loss once more, from tensors that it can be differentiated by twice."""
+    program, state, _, form, (learning, _, optimal, told, _, reduction, *names), results = call
+    _, _, scale, rows, *_ = results
+    kept = results[form.after : form.last]
+    values = program.evaluate(program.plan.bind(dict(zip(names, tensors)), False))
+    if rows is not None:
+        losses = losses_again(program, rows, kept, told, values)
+    else:
+        losses = plain_losses(program, dict(zip(state, kept)), values, optimal, learning)[0]
+    return JOINS[reduction](losses if scale is None else losses * scale)
 
 
 class _Again(torch.autograd.Function):
     """A recorded call as one node of autograd's."""
 
     @staticmethod
-    def forward(ctx: Any, call: _Call, given: Tensors, *tensors: Tensor) -> Tensor:
-        line = call.line
-        (loss, *call.results), ctx.kept = line.first(given)
+    def forward(ctx: Any, call: tuple[Any, ...], given: Tensors, *tensors: Tensor) -> Tensor:
+        _, _, line, _, _, results = call
+        found, ctx.kept = line.first(given)
+        results += found[1:]  # with the loss it would hold itself
         if line.late:  # only what the backward pass reads may not be changed until then
             ctx.save_for_backward(*[given[place] for place in line.late])
         ctx.call, ctx.tensors, ctx.versions = call, tensors, [tensor._version for tensor in tensors]
-        return loss
+        return found[0]  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         _ = ctx.saved_tensors  # which refuses what was changed meanwhile
         if not torch.is_grad_enabled():
-            return (None, None, *ctx.call.line.second(ctx.kept, gradients[0].contiguous()))
+            return (None, None, *ctx.call[2].second(ctx.kept, gradients[0].contiguous()))
         # A second derivative is wanted: give a first one that can be differentiated.
         tensors, needed = ctx.tensors, ctx.needs_input_grad[2:]
         if ctx.versions != [tensor._version for tensor in tensors]:
@@ -179,5 +163,5 @@ class _Again(torch.autograd.Function):
                 "derivative (create_graph=True); give the loss a clone of it"
             )
         moving = [tensor for tensor, wanted in zip(tensors, needed) if wanted]
-        found = iter(torch.autograd.grad(ctx.call.remake(tensors), moving, gradients[0], create_graph=True, allow_unused=True))
+        found = iter(torch.autograd.grad(_remake(ctx.call, tensors), moving, gradients[0], create_graph=True, allow_unused=True))
         return (None, None, *(next(found) if wanted else None for wanted in needed))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Named = dict[str, Tensor]
 Join = Callable[[Tensor], Tensor]
 Bounded = tuple[Tensor, float, float]
-MOST = 16
+MOST = 24
 """So many signatures of calls are recorded."""
 LARGEST = 32_000_000
 """Of numbers in the tensors of a batch: to record a call takes about twice the memory of a walk, once."""
@@ -40,6 +40,9 @@ class Told(NamedTuple):
 
     share: float | None = 1.0  # of their antecedents, that is evidence; `None` if the state has to be asked
     full: bool = True  # whether no rule holds back
+
+
+NOTHING = Told()
 
 
 @dataclasses.dataclass
@@ -54,7 +57,6 @@ class Seen:
     state: list[Tensor]  # what all samples share from now on; empty if nothing is learned
     kept: list[Tensor]  # what is needed to make the losses again
     numbers: list[Bounded]  # to be read, with the bounds that they are within if nothing is suspicious
-    told: Told
 
     def __post_init__(self) -> None:
         self.bounds = [bounds for _, *bounds in self.numbers]
@@ -79,21 +81,19 @@ class Steps:
         self.known: dict[Any, tuple[Any, ...] | bool | None] = {}
         self.known_of: tuple[Tensor, Tensor] | None = None  # implications, and the rows of it that tell
 
-    def tell(self, state: State) -> Told:
-        """What a state tells; by :func:`~dualogic.methods.lean.start_known` in two of its rows."""
+    def tell(self, state: State, stepping: bool) -> Told:
+        """What a state tells, in two rows of what :func:`~dualogic.methods.lean.start_known` makes; of shares, to a step only."""
         known = state.get("known")
         if known is None:
-            return Told()
+            return NOTHING
         if self.known_of is None or self.known_of[0] is not known:
             self.known_of = known, known[4:7:2]
         highest, strengths = self.known_of[1].tolist()
-        share = 1.0 if max(highest) <= CLOSED else 0.0 if min(highest) > OPEN else None
-        return Told(share, all(strength == 1.0 for strength in strengths))
+        share = 1.0 if not stepping or max(highest) <= CLOSED else 0.0 if min(highest) > OPEN else None
+        return Told(share, strengths.count(1.0) == len(strengths))
 
-    def find(
-        self, key: Any, held: Tensors, given: Tensors, walk: Callable[..., tuple[Seen, Later]], fixed: Tensors, needy: bool
-    ) -> Any:
-        """The recorded call, the form of its results, and whether it is ``needy`` of a gradient; nothing, if it is not recorded.
+    def find(self, key: Any, held: Tensors, given: Tensors, walk: Callable[..., tuple[Seen, Later]], fixed: Tensors) -> Any:
+        """The recorded call and the form of its results; nothing, if it is not recorded.
 
         ``key`` decides which operations it makes; ``held``, the first of its tensors, may change before a backward pass, and
         ``fixed`` ones never do.
@@ -113,7 +113,7 @@ class Steps:
         with contextlib.suppress(Unrecordable, DualogicError), torch.device("cpu"):
             line = Straight(record, [*held, *given], fixed)
             if all(place >= len(held) for place in line.late):
-                self.known[key] = (line, forms[0], needy)
+                self.known[key] = (line, forms[0])
         return self.known[key]
 
 
@@ -153,7 +153,7 @@ def walk_step(
         pairs = zip(whole, found)
         return [torch.zeros(one.shape, dtype=one.dtype) if two is None and one is not None else two for one, two in pairs]
 
-    return Seen(loss.detach(), losses, seen, scale, new, [*after.values()], [delta, *shares], numbers, told), later
+    return Seen(loss.detach(), losses, seen, scale, new, [*after.values()], [delta, *shares], numbers), later
 
 
 def walk_plain(
@@ -176,7 +176,7 @@ def walk_plain(
         return _reach([*tensors.values()], [loss], [one_more])
 
     new = [*after.values()] if learning else []
-    return Seen(loss.detach(), losses.detach(), seen, scale, None, new, [*kept.values()], numbers, told), later
+    return Seen(loss.detach(), losses.detach(), seen, scale, None, new, [*kept.values()], numbers), later
 
 
 def plain_losses(program: Program, state: State, values: Any, optimal: bool, learning: bool) -> tuple[Tensor, Tensor]:
