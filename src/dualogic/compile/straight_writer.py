@@ -75,7 +75,7 @@ class Writer:
         self.busy = {storage for storage, keys in views.items() if len(keys) > MANY} - self.constants
         inside = set(self.kept) - self._owners([*found, *slopes])
         firsts = [call.results[0] for call, way in self.parts[0] if way.into and self._own(call.results[0]) in inside]
-        self.rented = {self._own(each): each.untyped_storage().nbytes() for each in firsts}
+        self.rented = {self._own(each): self._at(each).untyped_storage().nbytes() for each in firsts}
 
     def write(self) -> str:
         """The functions ``first`` and ``second``."""
@@ -116,10 +116,10 @@ class Writer:
                 fine = users and users[0][1].into and users[0][2] is users[0][0].results[0] and piece not in self.lasting
                 fine = fine and all(user.name.removesuffix("_") in EXACT and not user.options for user, _, _ in users)
                 fine = fine and (users[-1][0] is call or self.changed.isdisjoint((piece, self._own(result))))
-                if fine and all(_is_whole(each) and each.dtype is result.dtype for _, _, each in users):
+                alike = (slot.numel(), result.dtype, True)
+                if fine and all((each.numel(), each.dtype, each.is_contiguous()) == alike for _, _, each in users):
                     laid.update({(piece, each.shape): slot.reshape(each.shape) for _, _, each in users})
-            pieces = {piece for piece, _ in laid}
-            if len(pieces) == len(joined) and {*map(storage_of, laid.values())} == {storage_of(result)}:
+            if len({piece for piece, _ in laid}) == len(joined) and {*map(storage_of, laid.values())} == {storage_of(result)}:
                 uses.pop(self._own(result))
                 self.laid.update(laid)
 
@@ -302,10 +302,6 @@ class Writer:
             return f"[{inner}]" if isinstance(value, list) else f"({inner})"
         plain = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
         return repr(value) if plain else self._hold((type(value), str(value)), value)
-
-
-def _is_whole(tensor: Tensor) -> bool:
-    return tensor.is_contiguous() and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
 
 
 def _join(names: Sequence[str]) -> str:

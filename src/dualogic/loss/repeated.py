@@ -66,7 +66,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     if graded and any(each[3] for each in described):
         results: list[Any] = []
         call = (program, state, line, form, key, results)
-        loss: Tensor = _Again.apply(call, [*held, *given], *given)  # type: ignore[no-untyped-call]
+        loss: Tensor = _apply(call, [*held, *given], *given)  # type: ignore[no-untyped-call]
     else:
         loss, *results = line.first([*held, *given])[0]
     # If a value is suspicious the walk tells what is wrong.
@@ -165,3 +165,7 @@ class _Again(torch.autograd.Function):
         moving = [tensor for tensor, wanted in zip(tensors, needed) if wanted]
         found = iter(torch.autograd.grad(_remake(ctx.call, tensors), moving, gradients[0], create_graph=True, allow_unused=True))
         return (None, None, *(next(found) if wanted else None for wanted in needed))
+
+
+_apply = super(torch.autograd.Function, _Again).apply  # type: ignore[misc]
+"""Without a look for transformations of torch's: there are none where this is called."""

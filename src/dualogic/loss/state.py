@@ -98,7 +98,8 @@ class KeptModule(nn.Module):
             self._table.commit(update, self._state["steps"])
         # In place, so that captured graphs, which know addresses only, see the new state.
         for kept, value in zip(self._state.values(), state):
-            kept.copy_(value)
+            if value is not kept:
+                kept.copy_(value)
 
     @property
     def weight(self) -> Mapping[str, float]:

@@ -42,9 +42,6 @@ class Told(NamedTuple):
     full: bool = True  # whether no rule holds back
 
 
-NOTHING = Told()
-
-
 @dataclasses.dataclass
 class Seen:
     """What a call comes to; nothing is changed yet."""
@@ -79,13 +76,14 @@ class Steps:
 
     def __init__(self) -> None:
         self.known: dict[Any, tuple[Any, ...] | bool | None] = {}
+        self.nothing = Told()
         self.known_of: tuple[Tensor, Tensor] | None = None  # implications, and the rows of it that tell
 
     def tell(self, state: State, stepping: bool) -> Told:
         """What a state tells, in two rows of what :func:`~dualogic.methods.lean.start_known` makes; of shares, to a step only."""
         known = state.get("known")
         if known is None:
-            return NOTHING
+            return self.nothing
         if self.known_of is None or self.known_of[0] is not known:
             self.known_of = known, known[4:7:2]
         highest, strengths = self.known_of[1].tolist()
