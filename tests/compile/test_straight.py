@@ -28,11 +28,16 @@ TWO = [
     lambda a, b: torch.cat([a * b, a - b], 1).narrow(1, 2, a.shape[1]),
     lambda a, b: torch.stack([(a + b).mul_(a), -b], 2).mul_(0.5).sum(2),
     lambda a, b: join_difference(a - b),
+    lambda a, b: join_twice(a + b, a * b),
 ]
 
 
 def join_difference(a):
     return torch.cat([a.unsqueeze(1), -a.unsqueeze(1)], 1).sigmoid().sum(1) + a
+
+
+def join_twice(a, b):
+    return torch.stack([a, b], 1).exp().sum(1) * torch.cat([a, -b], 1).tanh().narrow(1, 0, a.shape[1])
 
 
 STEPS = st.lists(

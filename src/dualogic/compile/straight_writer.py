@@ -214,7 +214,7 @@ class Writer:
             if self._own(tensor) in self.busy and self._take(tensor, free):
                 lines.append(f"{self._hold('copy', Tensor.copy_)}({self._refer(tensor, lines)}, {self.names[self._key(tensor)]})")
         for place, (call, way) in enumerate(calls):
-            if call.name in JOINS and self._at(call.arguments[0][0]) is not call.arguments[0][0]:
+            if call.name in JOINS and self._own(call.arguments[0][0]) == self._own(call.results[0]):
                 continue
             given = [self._write(each, lines) for each in way.arguments]
             given += [f"{key}={self._write(each, lines)}" for key, each in way.options.items()]

@@ -167,5 +167,5 @@ class _Again(torch.autograd.Function):
         return (None, None, *(next(found) if wanted else None for wanted in needed))
 
 
-_apply = super(torch.autograd.Function, _Again).apply  # type: ignore[misc]
+_apply = super(torch.autograd.Function, _Again).apply
 """Without a look for transformations of torch's: there are none where this is called."""

@@ -57,8 +57,7 @@ class Seen:
 
     def __post_init__(self) -> None:
         self.bounds = [bounds for _, *bounds in self.numbers]
-        self.after = 4 + len(self.state)
-        self.last = self.after + len(self.kept)
+        self.after, self.last = 4 + len(self.state), 4 + len(self.state) + len(self.kept)
 
     def flat(self) -> list[Tensor | None]:
         """The tensors in order; without the loss, ``kept`` starts at ``after`` and ``numbers`` at ``last``."""
