@@ -85,9 +85,9 @@ class Steps:
             return self.nothing
         if self.known_of is None or self.known_of[0] is not known:
             self.known_of = known, known[4:7:2]
-        highest, strengths = self.known_of[1].tolist()
-        share = 1.0 if not stepping or max(highest) <= CLOSED else 0.0 if min(highest) > OPEN else None
-        return Told(share, strengths.count(1.0) == len(strengths))
+        highest, pulls = self.known_of[1].tolist()
+        none = min(highest) > OPEN and known.dtype is torch.float32  # a wider share would widen what it is multiplied by
+        return Told(1.0 if not stepping or max(highest) <= CLOSED else 0.0 if none else None, pulls.count(1.0) == len(pulls))
 
     def find(self, key: Any, held: Tensors, given: Tensors, walk: Callable[..., tuple[Seen, Later]], fixed: Tensors) -> Any:
         """The recorded call and the form of its results; nothing, if it is not recorded.
