@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualogic.compile import straight_writer
 from dualogic.compile.straight import Straight, Unrecordable
 
 ONE = [
@@ -24,19 +25,37 @@ TWO = [
     lambda a, b: torch.lerp(a, b, 0.25),
     lambda a, b: torch.cat([a, b], 1).narrow(1, 1, a.shape[1]).mul_(2.0),
     lambda a, b: torch.addcmul(a, a, b, value=-1.0),
+    lambda a, b: torch.cat([a * b, a - b], 1).narrow(1, 2, a.shape[1]),
+    lambda a, b: torch.stack([(a + b).mul_(a), -b], 2).mul_(0.5).sum(2),
+    lambda a, b: join_difference(a - b),
+    lambda a, b: join_twice(a + b, a * b),
 ]
+
+
+def join_difference(a):
+    return torch.cat([a.unsqueeze(1), -a.unsqueeze(1)], 1).sigmoid().sum(1) + a
+
+
+def join_twice(a, b):
+    return torch.stack([a, b], 1).exp().sum(1) * torch.cat([a, -b], 1).tanh().narrow(1, 0, a.shape[1])
+
+
 STEPS = st.lists(
     st.tuples(st.integers(0, len(ONE) + len(TWO) - 1), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12
 )
 
 
-def walk_by(steps):
+def walk_by(steps, few=False):
     def walk(*given):
         known = list(given)
         for kind, first, second in steps:
             a, b = known[first % len(known)], known[second % len(known)]
             known.append(ONE[kind](a) if kind < len(ONE) else TWO[kind - len(ONE)](a, b))
-        return known[len(given) :][::-1], lambda slope: [None, slope * known[-1], (slope + known[0]).neg_()]
+        return known[-1:] if few else known[len(given) :][::-1], lambda slope: [
+            None,
+            slope * known[-1],
+            (slope + known[0]).neg_(),
+        ]
 
     return walk
 
@@ -46,9 +65,9 @@ def make(seed, count=2):
     return [torch.rand(3, 4, generator=generator) for _ in range(count)]
 
 
-@given(STEPS, st.integers(0, 1000))
-def test_the_same_bits(steps, seed):
-    walk = walk_by(steps)
+@given(STEPS, st.integers(0, 1000), st.booleans())
+def test_the_same_bits(steps, seed, few):
+    walk = walk_by(steps, few)
     line = Straight(walk, make(0), [])
     given, slope = make(seed + 1), torch.full((3, 4), 0.3)
     before = [tensor.clone() for tensor in given]
@@ -97,6 +116,23 @@ def test_a_part_of_a_gradient_lies_among_zeros():
         expected, later = walk(x)
         assert torch.equal(found[0], expected[0])
         assert torch.equal(line.second(kept, torch.tensor(3.0))[0], later(torch.tensor(3.0))[0])
+
+
+@pytest.mark.parametrize("most", [0, 2**23])
+def test_what_is_joined_is_written_where_it_lies(most, monkeypatch):
+    monkeypatch.setattr(straight_writer, "MOST_KEPT", most)
+
+    def walk(x, y):
+        weights = join_difference(x - y)
+        return [weights], lambda slope: [torch.stack([slope * x, slope * y], 1).cos(), weights]
+
+    line = Straight(walk, make(0), [])
+    assert ("cat" in line.source, "stack" in line.source) == (not most, not most)
+    for seed in range(1, 4):
+        (expected,), later = walk(*make(seed))
+        (found,), kept = line.first(make(seed))
+        assert torch.equal(found, expected)
+        assert all(map(torch.equal, line.second(kept, found), later(found)))
 
 
 def test_only_what_is_needed_is_done_and_let_go():

@@ -63,6 +63,23 @@ def test_a_run_is_the_same_to_the_bit(method, data, shared, dtype):
     assert are_equal(found, walked)
 
 
+@pytest.mark.parametrize(("fall", "dtype"), [(0.0, torch.float32), (0.03, torch.float32), (0.0, torch.float64)])
+def test_an_antecedent_that_opens_and_falls(fall, dtype):
+    """What a state tells decides what is recorded; from one to the next nothing but the walk knows how."""
+    f, g = (dl.categorical(name, 10, input="logits") for name in "fg")
+    logic = dl.LogicLoss({"one": (g == 9) >> (f == 6), "two": (f == 3) >> (g == 0)}, num_samples=32, dtype=dtype)
+    generator = torch.Generator().manual_seed(0)
+    batches = []
+    for number in range(150):
+        tensors = {name: 2 * torch.randn(16, 10, generator=generator) for name in "fg"}
+        tensors["g"][:, 9] += fall * (100 - number)
+        batches.append((torch.randperm(32, generator=generator)[:16], tensors))
+    walked, _ = train(logic, batches, recorded=False)
+    found, lines = train(logic, batches, recorded=True)
+    assert are_equal(found, walked)
+    assert len(lines) > (dtype is torch.float32) + 1
+
+
 @pytest.mark.parametrize("evidence", [False, 0.5, "found"])
 def test_an_antecedent_that_cedes(evidence):
     f, g = (dl.categorical(name, 5, input="logits") for name in "fg")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -271,27 +272,21 @@ def _to_bool(name: str, tensor: Tensor) -> Tensor:
     return tensor != 0
 
 
-def watch(symbols: Mapping[str, Node], tensors: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """Numbers that are not read yet: sums, which are finite if no value of checked tensors is suspicious, and the least and the
-    largest probability by turns, which are within 0 and 1.
+def watch(symbols: Mapping[str, Node], tensors: Mapping[str, Tensor]) -> list[tuple[Tensor, float, float]]:
+    """Numbers that are not read yet, each with the bounds that it is within if no value of checked tensors is suspicious: sums
+    are finite, the least and the largest probability within 0 and 1.
     """
     given = [(name, symbol, tensors[name].detach()) for name, symbol in symbols.items() if not isinstance(symbol, Mask)]
-    sums: list[Tensor] = []
-    extremes: list[Tensor] = []
+    found: list[tuple[Tensor, float, float]] = []
     for (probabilities, shape), group in _alike(given).items():
         each = [tensor for _, _, tensor in group]
         for values in [torch.stack(each, 1)] if len(each) > 2 and shape.numel() <= SMALL else each:
             if probabilities:
-                extremes += torch.aminmax(values)
+                low, high = torch.aminmax(values)
+                found += [(low, -RANGE_TOLERANCE, math.inf), (high, -math.inf, 1 + RANGE_TOLERANCE)]
             else:
-                sums.append(values.sum())
-    return sums, extremes
-
-
-def is_within(sums: Iterable[float], extremes: Sequence[float]) -> bool:
-    """Whether nothing is suspicious, by what :func:`watch` gave."""
-    within = all(low >= -RANGE_TOLERANCE for low in extremes[::2]) and all(high <= 1 + RANGE_TOLERANCE for high in extremes[1::2])
-    return within and all(map(math.isfinite, sums))
+                found.append((values.sum(), -sys.float_info.max, sys.float_info.max))
+    return found
 
 
 def _alike(given: Sequence[tuple[str, Node, Tensor]]) -> dict[tuple[bool, torch.Size], list[tuple[str, Node, Tensor]]]:

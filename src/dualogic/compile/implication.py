@@ -158,7 +158,9 @@ def rest(
         down = up if held else (difference - gap).mul_(believed)
     if weight is not None:
         up = up * weight
-        down = torch.zeros_like(up) if held else down * (1.0 - weight) * (1.0 - share)
+        down = torch.zeros_like(up) if held else down * (1.0 - weight)
+        if isinstance(share, Tensor) or 0.0 < share < 1.0:
+            down = down * (1.0 - share)
     return cost, torch.stack([down, up], 1).masked_fill_(resting.unsqueeze(1), 0.0)
 
 

@@ -17,6 +17,9 @@ LIKE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_fu
 COPIES = {"clone", "_to_copy"}
 PARTS = {"select_backward": torch.ops.aten.select.int, "slice_backward": torch.ops.aten.slice.Tensor}
 """They put a tensor into one of zeros; with what finds it there."""
+JOINS = {"cat", "stack"}
+EXACT = {*JOINS, "add", "sub", "rsub", "mul", "div", "neg", "abs", "sgn", "lt", "le", "gt", "ge", "eq"}
+"""They give the same bits however their numbers lie in memory."""
 MANY = 2
 """A tensor of which there are more views than this is worth a copy in a buffer."""
 MOST_KEPT = 2**23
@@ -50,6 +53,7 @@ class Writer:
         self.left: int
         self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
         self.same: dict[int, int] = {}
+        self.laid: dict[Any, Tensor] = {}
         self.changed = {call.written for call in (*early, *late)}
         returned = {storage_of(each) for each in tensors_in([*found, *slopes])}
         early, late = self._simplify(early, returned), self._simplify(late, returned)
@@ -62,6 +66,8 @@ class Writer:
         ways = Ways()
         self.parts = [[(call, ways.find(call)) for call in calls] for calls in (early, late)]
         self.constants.update(map(storage_of, ways.numbers.values()))
+        for calls in self.parts:
+            self._lay(calls, self._owners([*found, *slopes]))
         views: dict[int, set[Any]] = {}
         for call in early:
             for each in call.read():
@@ -69,12 +75,12 @@ class Writer:
         self.busy = {storage for storage, keys in views.items() if len(keys) > MANY} - self.constants
         inside = set(self.kept) - self._owners([*found, *slopes])
         firsts = [call.results[0] for call, way in self.parts[0] if way.into and self._own(call.results[0]) in inside]
-        self.rented = {self._own(each): each.untyped_storage().nbytes() for each in firsts}
+        self.rented = {self._own(each): self._at(each).untyped_storage().nbytes() for each in firsts}
 
     def write(self) -> str:
         """The functions ``first`` and ``second``."""
         for most in (MOST_KEPT, 0):
-            self.rented = self.rented if most else {}
+            self.rented, self.laid = (self.rented, self.laid) if most else ({}, {})
             self.left, self.names, self.fresh = most - sum(self.rented.values()), {}, map("v{}".format, itertools.count(1))
             self.held, self.holders = {"as_strided": torch.as_strided}, {}
             self.views: dict[Any, str] = {}
@@ -94,8 +100,34 @@ class Writer:
                 break
         return "\n".join(line if line.startswith("def") else f"    {line}" for line in lines)
 
+    def _lay(self, calls: list[tuple[Call, Way]], seen: set[int]) -> None:
+        """Find what need not be joined, because each piece can be written where it is to lie."""
+        uses: dict[int, list[tuple[Call, Way, Tensor]]] = {}
+        for call, way in calls:
+            for each in (*call.read(), *call.results):
+                uses.setdefault(self._own(each), []).append((call, way, each))
+        for call in [call for call, _ in calls if call.name in JOINS and self._own(call.results[0]) not in seen]:
+            result, joined = call.results[0], call.arguments[0]
+            dim = (*call.arguments[1:], 0)[0]
+            slots = result.split([1 if call.name == "stack" else each.shape[dim] for each in joined], dim)
+            laid: dict[Any, Tensor] = {}
+            for piece, slot in zip(map(self._own, joined), slots):
+                users = uses.pop(piece, [])
+                fine = users and users[0][1].into and users[0][2] is users[0][0].results[0] and piece not in self.lasting
+                fine = fine and all(user.name.removesuffix("_") in EXACT and not user.options for user, _, _ in users)
+                fine = fine and (users[-1][0] is call or self.changed.isdisjoint((piece, self._own(result))))
+                alike = (slot.numel(), result.dtype, True)
+                if fine and all((each.numel(), each.dtype, each.is_contiguous()) == alike for _, _, each in users):
+                    laid.update({(piece, each.shape): slot.reshape(each.shape) for _, _, each in users})
+            if len({piece for piece, _ in laid}) == len(joined) and {*map(storage_of, laid.values())} == {storage_of(result)}:
+                uses.pop(self._own(result))
+                self.laid.update(laid)
+
+    def _at(self, tensor: Tensor) -> Tensor:
+        return self.laid.get((self.same.get(storage_of(tensor), storage_of(tensor)), tensor.shape), tensor)
+
     def _own(self, value: Tensor | int) -> int:
-        number = value if isinstance(value, int) else storage_of(value)
+        number = value if isinstance(value, int) else storage_of(self._at(value))
         return self.same.get(number, number)
 
     def _owners(self, value: Any) -> set[int]:
@@ -103,6 +135,7 @@ class Writer:
 
     def _key(self, value: Any) -> Any:
         if isinstance(value, Tensor):
+            value = self._at(value)
             return (self._own(value), value.storage_offset(), value.shape, value.stride(), value.dtype)
         if isinstance(value, (list, tuple)):
             return tuple(map(self._key, value))
@@ -181,6 +214,8 @@ class Writer:
             if self._own(tensor) in self.busy and self._take(tensor, free):
                 lines.append(f"{self._hold('copy', Tensor.copy_)}({self._refer(tensor, lines)}, {self.names[self._key(tensor)]})")
         for place, (call, way) in enumerate(calls):
+            if call.name in JOINS and self._own(call.arguments[0][0]) == self._own(call.results[0]):
+                continue
             given = [self._write(each, lines) for each in way.arguments]
             given += [f"{key}={self._write(each, lines)}" for key, each in way.options.items()]
             function = self._hold(id(way.function), way.function)
@@ -193,7 +228,7 @@ class Writer:
                 part = self._refer(PARTS[call.name](result, *call.arguments[2:]), lines)
                 lines.append(f"{self._hold('copy', Tensor.copy_)}({part}, {given[0]})")
                 zeroed.add(own)
-            elif rented or (way.into and (inside or own in self.busy) and self._take(result, free)):
+            elif rented or own in self.buffers or (way.into and (inside or own in self.busy) and self._take(result, free)):
                 into = self._refer(result, lines)
                 lines.append(f"{function}({', '.join(given)}, out={into})")
                 if not (inside or rented):  # worth a copy at the end
@@ -217,6 +252,7 @@ class Writer:
 
     def _take(self, tensor: Tensor, free: dict[Any, list[Tensor]]) -> bool:
         """Find a buffer for a tensor."""
+        tensor = self._at(tensor)
         size = tensor.untyped_storage().nbytes() // tensor.element_size()
         known = free.get((tensor.dtype, size))
         if known:
@@ -229,6 +265,7 @@ class Writer:
 
     def _refer(self, tensor: Tensor, lines: list[str]) -> str:
         """What a tensor is called; a view that has no name yet is made."""
+        tensor = self._at(tensor)
         storage, key = self._own(tensor), self._key(tensor)
         if storage in self.constants:
             return self._hold(key, tensor.detach())

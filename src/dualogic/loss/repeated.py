@@ -5,21 +5,15 @@ What is unusual about a call, or wrong with it, is left to the walk: nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from dualogic import numerics
-from dualogic.compile.binding import is_within
-from dualogic.compile.straight import Straight
 from dualogic.compile.straight_ways import Tensors
-from dualogic.duals.table import SHORT_BATCH, DualTable, SharedRow, Update, has_duplicates
+from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
-from dualogic.methods.base import State
-from dualogic.methods.lean import CLOSED
 from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
 
 if TYPE_CHECKING:
@@ -36,12 +30,12 @@ JOINS: dict[str, Join] = {
 
 def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor | None:
     """The loss of a call that was recorded, with all that it changes; ``None`` if it is to be walked."""
-    program, table, run = owner._program, owner._table, owner._run
+    program, table, run, training = owner._program, owner._table, owner._run, owner.training
     steps, graded = program.recorded, torch.is_grad_enabled()
     if steps is None or not _is_usual(owner):
         return None
-    learning = owner.training and graded
-    optimal = index is None and not owner.training and not table.shared
+    learning = training and graded
+    optimal = index is None and not training and not table.shared
     if program.width and not (learning or optimal):
         return None
     given = list(tensors.values())
@@ -50,38 +44,40 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         batch: int = described[0][0][0]
     except (AttributeError, RuntimeError, IndexError):
         return None
-    if not batch or not all(each[4] and each[5] in ORDINARY for each in described):
-        return None
     if table.shared:
         index = None
-    elif owner.training if index is None else not _is_index(index, batch, table.samples):
+    elif training if index is None else not _is_index(index, batch):
         return None
     state, stepping = owner._state, learning and program.width > 0
-    evident = not stepping or _is_all_evidence(steps, state)
-    key = (learning, graded, optimal, evident, owner._weighted, owner.reduction, *tensors, *described)
-    factors = [owner._factors] if owner._weighted else []
-    held = [*([table.fetch(index)] if stepping else []), *state.values(), *factors]
+    try:
+        if index is not None and not stepping:
+            check_range(index, table.samples)
+        held = [*([table.fetch(index)] if stepping else []), *state.values(), *([owner._factors] if owner._weighted else [])]
+    except IndexError:
+        return None
+    told = steps.tell(state, stepping)
+    key = (learning, graded, optimal, told, owner._weighted, owner.reduction, *tensors, *described)
     found = steps.known.get(key)
     if found is None:
         found = _record(owner, steps, key, held, given, list(tensors), stepping)
     if not found:
         return None
-    line, form, limits = found
+    line, form = found
     if graded and any(each[3] for each in described):
         results: list[Any] = []
-        remake = _remake(owner, form, list(tensors), results, optimal, learning)
-        loss: Tensor = _Again.apply(line, [*held, *given], results, remake, *given)  # type: ignore[no-untyped-call]
+        call = (program, state, line, form, key, results)
+        loss: Tensor = _apply(call, [*held, *given], *given)  # type: ignore[no-untyped-call]
     else:
         loss, *results = line.first([*held, *given])[0]
-    seen = form.filled(loss, results)
-    if not _is_fine(seen, *limits):
-        return None
+    # If a value is suspicious the walk tells what is wrong.
+    for number, (low, high) in zip(results[form.last :], form.bounds):
+        if not low <= number.item() <= high:
+            return None
+    losses, costs, _, rows, *_ = results
     run.validated = True
     if learning:
-        update = None if seen.rows is None else Update(seen.rows, index, seen.rows)
-        run.pending = (update, dict(zip(state, seen.state)))
-        owner._commit()
-    run.last, run.selected = {"cost": seen.costs, "loss": seen.losses}, None
+        owner._write(None if rows is None else Update(rows, index, rows), results[4 : form.after])
+    run.last, run.selected = {"cost": costs, "loss": losses}, None
     return loss
 
 
@@ -89,10 +85,11 @@ def _is_usual(owner: LogicLoss) -> bool:
     """Whether nothing about the loss, or the way it is called, asks for the walk."""
     if owner._off or owner._peers is not None or owner.update != "forward" or owner._run.frozen or not owner._factors.is_cpu:
         return False
-    if type(owner._table) not in (DualTable, SharedRow) or torch._C._current_graph_task_id() != -1 or numerics.is_transformed():
+    if type(owner._table) not in (DualTable, SharedRow) or torch._C._current_graph_task_id() != -1:
         return False
     return not (
-        torch.is_autocast_enabled("cpu")
+        torch._C._are_functorch_transforms_active()
+        or torch.is_autocast_enabled("cpu")
         or torch.is_inference_mode_enabled()
         or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack()
@@ -100,36 +97,17 @@ def _is_usual(owner: LogicLoss) -> bool:
     )
 
 
-def _is_index(index: Any, batch: int, samples: int) -> bool:
-    """Whether all is well with an index, and no sample occurs twice; of a short one Python knows sooner."""
-    if type(index) is not Tensor or index.dtype is not torch.int64 or not index.is_cpu or index.shape != (batch,) or not batch:
-        return False
-    if batch <= SHORT_BATCH:
-        each = set(index.tolist())
-        return len(each) == batch and min(each) >= 0 and max(each) < samples
-    low, high = torch.aminmax(index)
-    return low.item() >= 0 and high.item() < samples and not has_duplicates(index)
-
-
-def _is_all_evidence(steps: Steps, state: State) -> bool:
-    known = state.get("known")
-    if known is None:
-        return True
-    if steps.evidence is None or steps.evidence[0] is not known:
-        steps.evidence = (known, known[4])
-    return bool(max(steps.evidence[1].tolist()) <= CLOSED)
-
-
-def _is_fine(seen: Seen, limit: float, most: float) -> bool:
-    """Whether no value is suspicious: if one is, the walk tells what is wrong."""
-    # Costs are not negative: if their sum is small enough, so are they.
-    fine = all(total.item() < limit for total in seen.sums) and (seen.move is None or seen.move.item() < most)
-    return fine and is_within([each.item() for each in seen.watched], [each.item() for each in seen.extremes])
+def _is_index(index: Any, batch: int) -> bool:
+    """Whether this is an ordinary index in which no sample occurs twice."""
+    usual = type(index) is Tensor and index.dtype is torch.int64 and index.is_cpu and index.shape == (batch,)
+    return usual and not has_duplicates(index)
 
 
 def _record(owner: LogicLoss, steps: Steps, key: Any, held: Tensors, given: Tensors, names: list[str], stepping: bool) -> Any:
     program, states, weighted = owner._program, tuple(owner._state), owner._weighted
-    learning, _, optimal, evident, *_ = key
+    learning, _, optimal, told, *_ = key
+    if not all(type(each) in ORDINARY and each.is_cpu and len(each) for each in given):
+        return None
     needy = [each.requires_grad and torch.is_grad_enabled() for each in given]
     join = JOINS[owner.reduction]
 
@@ -140,62 +118,54 @@ def _record(owner: LogicLoss, steps: Steps, key: Any, held: Tensors, given: Tens
         factors = rest.pop(0) if weighted else None
         leaves = {name: each.detach().requires_grad_(flag) for name, each, flag in zip(names, rest, needy)}
         if stepping:
-            return walk_step(program, state, rows, evident, factors, leaves, join)  # type: ignore[arg-type]
-        return walk_plain(program, state, optimal, learning, factors, leaves, join)
+            return walk_step(program, state, rows, told, factors, leaves, join)  # type: ignore[arg-type]
+        return walk_plain(program, state, optimal, learning, told, factors, leaves, join)
 
-    found = steps.find(key, held, given, walk, program.plan.fixed())
-    if found:
-        dtype = found[1].costs.dtype
-        narrow = numerics.narrower(dtype, owner._state["delta"].dtype) if learning else dtype
-        found = steps.known[key] = (*found, (program.largest_cost(narrow), numerics.largest_move(narrow)))
-    return found
+    return steps.find(key, held, given, walk, program.plan.fixed())
 
 
-def _remake(
-    owner: LogicLoss, form: Seen, names: list[str], results: list[Tensor], optimal: bool, learning: bool
-) -> Callable[[Tensors], Tensor]:
-    """Gives the loss again, from tensors that it can be differentiated by twice."""
-    program, states, join = owner._program, tuple(owner._state), JOINS[owner.reduction]
-
-    def remake(tensors: Tensors) -> Tensor:
-        seen = form.filled(form.loss, results)
-        values = program.evaluate(program.plan.bind(dict(zip(names, tensors)), False))
-        if seen.rows is not None:
-            losses = losses_again(program, seen, values)  # type: ignore[arg-type]
-        else:
-            losses = plain_losses(program, dict(zip(states, seen.kept)), values, optimal, learning)[0]
-        return join(losses if seen.scale is None else losses * seen.scale)
-
-    return remake
+def _remake(call: tuple[Any, ...], tensors: Tensors) -> Tensor:
+    """The loss once more, from tensors that it can be differentiated by twice."""
+    program, state, _, form, (learning, _, optimal, told, _, reduction, *names), results = call
+    _, _, scale, rows, *_ = results
+    kept = results[form.after : form.last]
+    values = program.evaluate(program.plan.bind(dict(zip(names, tensors)), False))
+    if rows is not None:
+        losses = losses_again(program, rows, kept, told, values)
+    else:
+        losses = plain_losses(program, dict(zip(state, kept)), values, optimal, learning)[0]
+    return JOINS[reduction](losses if scale is None else losses * scale)
 
 
 class _Again(torch.autograd.Function):
     """A recorded call as one node of autograd's."""
 
     @staticmethod
-    def forward(
-        ctx: Any, line: Straight, given: Tensors, results: list[Tensor], remake: Callable[[Tensors], Tensor], *tensors: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, call: tuple[Any, ...], given: Tensors, *tensors: Tensor) -> Tensor:
+        _, _, line, _, _, results = call
         found, ctx.kept = line.first(given)
-        results.extend(found[1:])  # with the loss it would hold itself
-        ctx.line, ctx.remake = line, remake
-        # Only what the backward pass reads may not be changed until then.
-        ctx.save_for_backward(*[given[place] for place in line.late])
-        ctx.tensors, ctx.versions = tensors, [tensor._version for tensor in tensors]
-        return found[0]
+        results += found[1:]  # with the loss it would hold itself
+        if line.late:  # only what the backward pass reads may not be changed until then
+            ctx.save_for_backward(*[given[place] for place in line.late])
+        ctx.call, ctx.tensors, ctx.versions = call, tensors, [tensor._version for tensor in tensors]
+        return found[0]  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         _ = ctx.saved_tensors  # which refuses what was changed meanwhile
         if not torch.is_grad_enabled():
-            return (None, None, None, None, *ctx.line.second(ctx.kept, gradients[0].contiguous()))
+            return (None, None, *ctx.call[2].second(ctx.kept, gradients[0].contiguous()))
         # A second derivative is wanted: give a first one that can be differentiated.
-        tensors, needed = ctx.tensors, ctx.needs_input_grad[4:]
+        tensors, needed = ctx.tensors, ctx.needs_input_grad[2:]
         if ctx.versions != [tensor._version for tensor in tensors]:
             raise StateError(
                 "a tensor that was given to the loss has been modified by an inplace operation since, so that there is no second "
                 "derivative (create_graph=True); give the loss a clone of it"
             )
         moving = [tensor for tensor, wanted in zip(tensors, needed) if wanted]
-        found = iter(torch.autograd.grad(ctx.remake(tensors), moving, gradients[0], create_graph=True, allow_unused=True))
-        return (None, None, None, None, *(next(found) if wanted else None for wanted in needed))
+        found = iter(torch.autograd.grad(_remake(ctx.call, tensors), moving, gradients[0], create_graph=True, allow_unused=True))
+        return (None, None, *(next(found) if wanted else None for wanted in needed))
+
+
+_apply = super(torch.autograd.Function, _Again).apply
+"""Without a look for transformations of torch's: there are none where this is called."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +14,7 @@ from dualogic.arguments import check_choice, check_rules, check_samples, check_w
 from dualogic.constants import outside_inference
 from dualogic.duals.factory import find_peers, make_table
 from dualogic.duals.guard import Guard
-from dualogic.duals.table import DualTable, SharedRow
+from dualogic.duals.table import DualTable, SharedRow, Update
 from dualogic.errors import OptionError, StateError
 from dualogic.formula.connective import Formula
 from dualogic.formula.printing import fingerprint
@@ -111,11 +111,15 @@ class KeptModule(nn.Module):
         update, state = self._run.pending
         self._run.pending = None
         with torch.no_grad():
-            if update is not None:
-                self._table.commit(update, self._state["steps"])
-            # In place, so that captured graphs, which know addresses only, see the new state.
-            for name, value in state.items():
-                self._state[name].copy_(value)
+            self._write(update, state.values())
+
+    def _write(self, update: Update | None, state: Iterable[Tensor]) -> None:
+        if update is not None:
+            self._table.commit(update, self._state["steps"])
+        # In place, so that captured graphs, which know addresses only, see the new state.
+        for kept, value in zip(self._state.values(), state):
+            if value is not kept:
+                kept.copy_(value)
 
     @property
     def weight(self) -> Mapping[str, float]:

@@ -26,7 +26,7 @@ from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalProgram
 from dualogic.methods.lean import PACES, advance_known, is_all_evidence, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
-from dualogic.methods.straight import Steps
+from dualogic.methods.straight import Steps, Told
 from dualogic.normalize.unlabelled import describe_unlabelled, find_unlabelled
 from dualogic.numerics import is_transformed, wide
 
@@ -135,7 +135,7 @@ class DualProgram(DistributionalProgram):
         return strength if found is None else found * strength
 
     def strength(self, state: State) -> Tensor | None:
-        if not self.finding:
+        if "known" not in state:
             return None
         strength, count = state["known"][6], len(self.plan.names)
         if self.found_in == tuple(range(count)):
@@ -143,13 +143,15 @@ class DualProgram(DistributionalProgram):
         rules, sizes = (self.plan.positions(part, strength.device) for part in (self.found_in, self._sizes))
         return strength.new_zeros(count).index_add(0, rules, strength - 1.0) / sizes + 1.0
 
-    def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
+    def advance(
+        self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None, share: float | None = None
+    ) -> State:
         new = super().advance(state, costs, finite)
         if noted is None or not self.finding:
             return new
         since = state["steps"], self.plan.positions(PACES, noted.device)
         if finite is None:
-            new["known"] = advance_known(state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since)
+            new["known"] = advance_known(state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since, share)
             return new
         counted = wide(finite).unsqueeze(1)
         if finite.dim() > 1:
@@ -159,15 +161,16 @@ class DualProgram(DistributionalProgram):
         new["known"] = torch.where(count > 0, advance_known(state["known"], mean, count[0], *since), state["known"])
         return new
 
-    def _shares(self, state: State, evident: bool | None = None) -> dict[int, Tensor | float]:
+    def _shares(self, state: State, told: Told | None = None) -> dict[int, Tensor | float]:
         """How much of the antecedents is evidence, for each level of implications."""
         found: dict[int, Tensor | float] = {}
         shares, start = None, 0
-        if self.finding and not (is_all_evidence(state["known"]) if evident is None else evident):
+        share = (1.0 if not self.finding or is_all_evidence(state["known"]) else None) if told is None else told.share
+        if share is None:
             shares = share_of(state["known"])
         for level in self.leaning:
             if level.share is not None or shares is None:
-                found[level.number] = 1.0 if level.share is None else level.share
+                found[level.number] = share if level.share is None else level.share  # type: ignore[assignment]
             else:
                 found[level.number] = shares.narrow(0, start, len(level.paths))
                 start += len(level.paths)
@@ -204,11 +207,11 @@ class DualProgram(DistributionalProgram):
                 mixture.joined[branch.level.number] = seen
         return mixture
 
-    def settle(self, state: State, values: Any, evident: bool | None = None) -> Any:
-        if not (self.settled or self.fixed) and evident is None:
+    def settle(self, state: State, values: Any, told: Told | None = None) -> Any:
+        if not (self.settled or self.fixed) and told is None:
             return values
         nears: dict[int, Tensor | None] = dict.fromkeys(self.fixed)
-        shares = self._shares(state, evident)
+        shares = self._shares(state, told)
         if not self.settled:
             return Settled(values, {}, {}, nears, shares)
         closed = self._in_closed_form(values)

@@ -197,7 +197,9 @@ def start_known(count: int, dtype: torch.dtype) -> Tensor:
     return torch.zeros(9, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
 
 
-def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor) -> Tensor:
+def advance_known(
+    known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor, share: float | None = None
+) -> Tensor:
     """The state after a batch.
 
     The share is that of firm beliefs in the consequent that stand without the antecedent: where a consequent is believed only
@@ -210,6 +212,7 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tens
         count: of samples in the batch.
         steps: that were made before.
         paces: :data:`PACES` as a tensor.
+        share: of all antecedents that is evidence after it; ``None`` to find out.
     """
     noted = noted.to(known.dtype)
     tiny = torch.finfo(known.dtype).tiny
@@ -222,8 +225,10 @@ def advance_known(known: Tensor, noted: Tensor, count: Tensor | int, steps: Tens
     beliefs = torch.lerp(known[7:], (noted[2] / told.clamp_min(tiny)).expand(2, -1), rates)
     highest = torch.maximum(known[4], found)
     # What is evidence the rule cannot change, so a fall is not its doing.
-    strength = torch.lerp(find_strength(beliefs, seen), torch.ones_like(seen), _share(highest))
-    return torch.cat([means, torch.stack([highest, seen, strength]), beliefs])
+    strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs, seen)
+    if share is None:
+        strength = torch.lerp(strength, torch.ones_like(seen), _share(highest))
+    return torch.cat([means, *(each.unsqueeze(0) for each in (highest, seen, strength)), beliefs])
 
 
 def find_strength(beliefs: Tensor, seen: Tensor) -> Tensor:

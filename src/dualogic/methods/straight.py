@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,17 +19,27 @@ from dualogic.errors import DualogicError
 from dualogic.losses.truncated_normal import truncated_normal_loss
 from dualogic.methods.base import Program, State
 from dualogic.methods.closed_form import lose
+from dualogic.methods.lean import CLOSED, OPEN
 from dualogic.methods.mixture import Mixture
+from dualogic.numerics import largest_move, narrower
 
 if TYPE_CHECKING:
     from dualogic.methods.dual_program import DualProgram
 
 Named = dict[str, Tensor]
 Join = Callable[[Tensor], Tensor]
-MOST = 16
+Bounded = tuple[Tensor, float, float]
+MOST = 24
 """So many signatures of calls are recorded."""
 LARGEST = 32_000_000
 """Of numbers in the tensors of a batch: to record a call takes about twice the memory of a walk, once."""
+
+
+class Told(NamedTuple):
+    """What the state tells of implications, as far as that decides which operations a call makes."""
+
+    share: float | None = 1.0  # of their antecedents, that is evidence; `None` if the state has to be asked
+    full: bool = True  # whether no rule holds back
 
 
 @dataclasses.dataclass
@@ -39,27 +49,20 @@ class Seen:
     loss: Tensor  # of the batch
     losses: Tensor  # of samples and rules
     costs: Tensor  # likewise
-    sums: list[Tensor]  # of costs, before the rows move and after
-    watched: list[Tensor]  # from `watch`, the sums
-    extremes: list[Tensor]  # likewise
     scale: Tensor | None  # what losses are multiplied by before they are joined; `None` for 1
-    state: list[Tensor]  # what all samples share from now on; empty if nothing is learned
     rows: Tensor | None  # that moved; `None` if there are none
-    move: Tensor | None  # the largest
+    state: list[Tensor]  # what all samples share from now on; empty if nothing is learned
     kept: list[Tensor]  # what is needed to make the losses again
+    numbers: list[Bounded]  # to be read, with the bounds that they are within if nothing is suspicious
+
+    def __post_init__(self) -> None:
+        self.bounds = [bounds for _, *bounds in self.numbers]
+        self.after, self.last = 4 + len(self.state), 4 + len(self.state) + len(self.kept)
 
     def flat(self) -> list[Tensor | None]:
-        """The tensors in order."""
-        lone = [self.loss, self.losses, self.costs, self.scale, self.rows, self.move]
-        return [*lone, *self.sums, *self.watched, *self.extremes, *self.state, *self.kept]
-
-    def filled(self, loss: Tensor, flat: Sequence[Any]) -> Seen:
-        """The same of another call, from its loss and its other tensors."""
-        losses, costs, scale, rows, move, *rest = flat
-        left = iter(rest)
-        lists = [list(islice(left, len(each))) for each in (self.sums, self.watched, self.extremes, self.state, self.kept)]
-        sums, watched, extremes, state, kept = lists
-        return Seen(loss, losses, costs, sums, watched, extremes, scale, state, rows, move, kept)
+        """The tensors in order; without the loss, ``kept`` starts at ``after`` and ``numbers`` at ``last``."""
+        numbers = [number for number, *_ in self.numbers]
+        return [self.loss, self.losses, self.costs, self.scale, self.rows, *self.state, *self.kept, *numbers]
 
 
 class Steps:
@@ -72,7 +75,19 @@ class Steps:
 
     def __init__(self) -> None:
         self.known: dict[Any, tuple[Any, ...] | bool | None] = {}
-        self.evidence: tuple[Tensor, Tensor] | None = None
+        self.nothing = Told()
+        self.known_of: tuple[Tensor, Tensor] | None = None  # implications, and the rows of it that tell
+
+    def tell(self, state: State, stepping: bool) -> Told:
+        """What a state tells, in two rows of what :func:`~dualogic.methods.lean.start_known` makes; of shares, to a step only."""
+        known = state.get("known")
+        if known is None:
+            return self.nothing
+        if self.known_of is None or self.known_of[0] is not known:
+            self.known_of = known, known[4:7:2]
+        highest, pulls = self.known_of[1].tolist()
+        none = min(highest) > OPEN and known.dtype is torch.float32  # a wider share would widen what it is multiplied by
+        return Told(1.0 if not stepping or max(highest) <= CLOSED else 0.0 if none else None, pulls.count(1.0) == len(pulls))
 
     def find(self, key: Any, held: Tensors, given: Tensors, walk: Callable[..., tuple[Seen, Later]], fixed: Tensors) -> Any:
         """The recorded call and the form of its results; nothing, if it is not recorded.
@@ -100,24 +115,28 @@ class Steps:
 
 
 def walk_step(
-    program: DualProgram, state: State, rows: Tensor, evident: bool, factors: Tensor | None, tensors: Named, join: Join
+    program: DualProgram, state: State, rows: Tensor, told: Told, factors: Tensor | None, tensors: Named, join: Join
 ) -> tuple[Seen, Later]:
     """A training step of weighted rules; see :mod:`dualogic.loss.step`, of which this is the shortest way through."""
     bound = program.plan.bind(tensors, False)
     registers = program.evaluate(bound)
-    values = program.settle(state, [register.detach() for register in registers], evident)
+    values = program.settle(state, [register.detach() for register in registers], told)
     with torch.no_grad():
         costs, moves, noted = program.moves(rows, state, values)
         new = program.apply_moves(rows, moves.sum(0, keepdim=True) / moves.shape[0] if program.shared else moves, values)
         mixture = program.mixture(new, state, values, remember=True, sloped=True)
         delta = state["delta"].to(costs.dtype, copy=True)
         losses, seen, slopes = lose(program.plan, mixture, delta, values, program.taught)
-        after = program.advance(state, seen, None, noted)
-        shares = [share for share in values.shares.values() if isinstance(share, Tensor)]
+        after = program.advance(state, seen, None, noted, told.share)
+        shares = [each for each in values.shares.values() if isinstance(each, Tensor)]
         # Of one rule ``delta`` needs the same sum.
         sums = [each.sum(0) if each.shape[1] == 1 else each.sum() for each in ([costs] if seen is costs else [costs, seen])]
-        scale = scale_of(program, state, seen, factors)
-        watched = watch(program.plan.symbols, bound.tensors)
+        scale = scale_of(program, state, seen, factors, told.full)
+        stored = narrower(costs.dtype, state["delta"].dtype)
+        numbers = [*_below(program.largest_cost(stored), *sums), *_below(largest_move(stored), moves.amax())]
+        if told.share == 1.0 and "known" in state:
+            numbers.append((after["known"][4].amax(), -math.inf, CLOSED))  # from here on a share is no evidence
+        numbers += watch(program.plan.symbols, bound.tensors)
     leaf, given = losses.detach().requires_grad_(), [*tensors.values()]
     loss = join(leaf if scale is None else leaf * scale)
     atoms = [(place, registers[number]) for place, number in enumerate(program.taught) if registers[number].requires_grad]
@@ -131,29 +150,30 @@ def walk_step(
         pairs = zip(whole, found)
         return [torch.zeros(one.shape, dtype=one.dtype) if two is None and one is not None else two for one, two in pairs]
 
-    return Seen(loss.detach(), losses, seen, sums, *watched, scale, [*after.values()], new, moves.amax(), [delta, *shares]), later
+    return Seen(loss.detach(), losses, seen, scale, new, [*after.values()], [delta, *shares], numbers), later
 
 
 def walk_plain(
-    program: Program, state: State, optimal: bool, learning: bool, factors: Tensor | None, tensors: Named, join: Join
+    program: Program, state: State, optimal: bool, learning: bool, told: Told, factors: Tensor | None, tensors: Named, join: Join
 ) -> tuple[Seen, Later]:
     """A call that moves no rows."""
     bound = program.plan.bind(tensors, False)
     losses, costs = plain_losses(program, state, program.evaluate(bound), optimal, learning)
     with torch.no_grad():
         seen = costs.detach()
-        scale = scale_of(program, state, seen, factors)
+        scale = scale_of(program, state, seen, factors, told.full)
         after = program.advance(state, seen, None)
         delta = state["delta"]
         kept = state if after["delta"] is delta else {**state, "delta": delta.to(seen.dtype, copy=True)}
-        sums, watched = [seen.sum()], watch(program.plan.symbols, bound.tensors)
+        limit = program.largest_cost(narrower(seen.dtype, delta.dtype) if learning else seen.dtype)
+        numbers = _below(limit, seen.sum()) + watch(program.plan.symbols, bound.tensors)
     loss = join(losses if scale is None else losses * scale)
 
     def later(one_more: Tensor) -> Found:
         return _reach([*tensors.values()], [loss], [one_more])
 
     new = [*after.values()] if learning else []
-    return Seen(loss.detach(), losses.detach(), seen, sums, *watched, scale, new, None, None, [*kept.values()]), later
+    return Seen(loss.detach(), losses.detach(), seen, scale, None, new, [*kept.values()], numbers), later
 
 
 def plain_losses(program: Program, state: State, values: Any, optimal: bool, learning: bool) -> tuple[Tensor, Tensor]:
@@ -162,21 +182,25 @@ def plain_losses(program: Program, state: State, values: Any, optimal: bool, lea
     return program.losses(rows, state, program.settle(state, values) if learning and not optimal else values)
 
 
-def losses_again(program: DualProgram, seen: Seen, values: Any) -> Tensor:
+def losses_again(program: DualProgram, rows: Tensor, kept: Tensors, told: Told, values: Any) -> Tensor:
     """The losses of a step, to be differentiated twice."""
-    delta, *tensors = seen.kept
-    shares: dict[int, Any] = {level.number: 1.0 if level.share is None else level.share for level in program.leaning}
+    delta, *tensors = kept
+    shares: dict[int, Any] = {level.number: told.share if level.share is None else level.share for level in program.leaning}
     shares.update(zip([level.number for level in program.leaning if level.share is None], tensors))
-    mixture = Mixture(program.rule, seen.rows, nearest=program.nearest, shares=shares)
+    mixture = Mixture(program.rule, rows, nearest=program.nearest, shares=shares)
     return truncated_normal_loss(program.plan.fold(values, mixture), delta)
 
 
-def scale_of(program: Program, state: State, costs: Tensor, factors: Tensor | None) -> Tensor | None:
+def scale_of(program: Program, state: State, costs: Tensor, factors: Tensor | None, full: bool) -> Tensor | None:
     """What the losses of samples and rules are multiplied by, as a tensor of its own."""
-    emphasis = program.emphasis(state, costs)
+    emphasis = program.emphasis({"delta": state["delta"]} if full else state, costs)
     if factors is None:
         return emphasis
     return factors.to(costs.dtype, copy=True) if emphasis is None else factors.to(costs.dtype) * emphasis
+
+
+def _below(limit: float, *numbers: Tensor) -> list[Bounded]:
+    return [(number, -math.inf, math.nextafter(limit, 0.0)) for number in numbers]
 
 
 def _reach(tensors: Tensors, results: Tensors, slopes: Sequence[Any]) -> list[Tensor | None]:
