@@ -97,6 +97,17 @@ def find_given(symbols: Mapping[str, Node], predicted: tuple[str, ...]) -> tuple
     return tuple(name for name, symbol in symbols.items() if name not in predicted and not isinstance(symbol, Mask))
 
 
+def find_units(program: Program, call: Call) -> tuple[float, ...]:
+    """In which units the rules cost, by a first call; see :meth:`~dualogic.methods.base.Program.find_units`."""
+    bound = call.bound
+    if not program.measures or (bound.device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
+        return ()
+    if call.peers is not None:
+        gathered = {name: call.peers.gather(bound.tensors[name].detach()) for name in bound.predicted}
+        bound = dataclasses.replace(bound, tensors={**bound.tensors, **gathered})
+    return program.find_units(bound)
+
+
 def reads_at_once(device: torch.device) -> bool:
     """Whether a tensor can be read without waiting for the device, or breaking a graph."""
     return device.type == "cpu" and not torch.compiler.is_compiling()

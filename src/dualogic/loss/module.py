@@ -13,7 +13,7 @@ from dualogic.compile.evaluate import are_satisfied
 from dualogic.duals.memory import Memory
 from dualogic.errors import StateError
 from dualogic.formula.connective import Formula
-from dualogic.loss.checks import find_given, prepare, reads_at_once, warn_untaught
+from dualogic.loss.checks import find_given, find_units, prepare, reads_at_once, warn_untaught
 from dualogic.loss.inspection import View, describe, look_at, summarise
 from dualogic.loss.repeated import call_again
 from dualogic.loss.state import KeptModule
@@ -149,7 +149,9 @@ class LogicLoss(KeptModule):
         run.validated = run.validated or not compiling
         if call.updating and not (compiling or is_transformed()):
             if self._given is None and call.bound.predicted:
-                self._face(find_given(self._program.plan.symbols, call.bound.predicted))
+                given = find_given(self._program.plan.symbols, call.bound.predicted)
+                self._face(given)
+                self._face(given, find_units(self._program, call))
                 parts = self._parts()
             self._mistakes.look_for_late_gradients(self._given, call.bound.predicted)
         outcome = take_step(parts, call)

@@ -62,6 +62,7 @@ class KeptModule(nn.Module):
         self.reduction: str = reduction
         self.capture: bool = capture
         self._given: tuple[str, ...] | None = None  # symbols without a gradient in training; `None` before it begins
+        self._units: tuple[float, ...] = ()  # of the rules' costs, as its first batch shows them
         self._program: Program = self._compile()
         warn_of_idle_rules(self.rules)
         self._peers: Peers | None = find_peers(process_group)
@@ -80,13 +81,16 @@ class KeptModule(nn.Module):
         self._mark_static()
 
     def _compile(self) -> Program:
-        return self.method.program(self.rules).facing(self._given or ()).for_samples(self.num_samples)
+        return self.method.program(self.rules).facing(self._given or (), self._units).for_samples(self.num_samples)
 
-    def _face(self, given: tuple[str, ...]) -> None:
-        """Take it that no rule can change these symbols: nothing is learned yet, or what was is about to be replaced."""
-        self._given, before = given, self._program
+    def _face(self, given: tuple[str, ...], units: tuple[float, ...] = ()) -> None:
+        """Take it that no rule can change these symbols, and that costs have such units: nothing is learned yet, or what was is
+        about to be replaced.
+        """
+        before, same = self._program, units == self._units
+        self._given, self._units = given, units
         program = self._compile()
-        if program.plan is before.plan:
+        if program.plan is before.plan and same:
             return
         table, device = self._table, self._table.device
         with outside_inference():
@@ -251,7 +255,7 @@ class KeptModule(nn.Module):
     def get_extra_state(self) -> dict[str, Any]:
         """What a checkpoint must agree on (rules, method, number of samples, a file that holds the rows), and the weights."""
         file = self._table.left_out
-        kept = {"weight": dict(self._weight), "given": self._given}
+        kept = {"weight": dict(self._weight), "given": self._given, "units": self._units}
         return {**self._describe(), **kept, **({} if file is None else {"file": file})}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
@@ -264,9 +268,9 @@ class KeptModule(nn.Module):
         with self._run.lock:
             extra = state_dict.get(f"{prefix}_extra_state")
             problems = differences(extra, self.get_extra_state(), self.rules)
-            before = self._given, self._program, self._table, self._state
+            before = self._given, self._units, self._program, self._table, self._state
             if extra is not None and not problems:
-                self._face(tuple(extra.get("given") or ()))
+                self._face(tuple(extra.get("given") or ()), tuple(extra.get("units", ())))
             saved = [key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)]
             own = {**self._table.loading(saved), **self._state}
             rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
@@ -280,7 +284,7 @@ class KeptModule(nn.Module):
             if problems:
                 error_msgs.append("the checkpoint does not fit this LogicLoss, and none of it was loaded: " + "; ".join(problems))
             if problems or len(missing_keys) != lacking:
-                self._given, self._program, self._table, self._state = before
+                self._given, self._units, self._program, self._table, self._state = before
             else:
                 # All or nothing: a table of one run beside the delta of another would be the state of neither.
                 with torch.no_grad():

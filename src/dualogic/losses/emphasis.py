@@ -9,7 +9,7 @@ LEAST = 0.25
 """How hard all rules together pull at a sample that violates any of them, at least, beside a rule that is alone."""
 
 
-def emphasise(costs: Tensor, delta: Tensor, floor: float) -> Tensor:
+def emphasise(costs: Tensor, delta: Tensor, floor: Tensor | float) -> Tensor:
     """Factors ``max(1, (m / n) / 4 * floor / delta)``, where a sample violates ``n`` of ``m`` rules.
 
     In a mean over rules, those that a sample meets dilute those that it violates: one of fifty pulls fiftyfold less than alone.
@@ -21,7 +21,7 @@ def emphasise(costs: Tensor, delta: Tensor, floor: float) -> Tensor:
     Args:
         costs: at least 0, ``(batch, rules)``.
         delta: the scale of each rule, ``(rules,)``.
-        floor: of ``delta``, above 0.
+        floor: of ``delta``, above 0, for all rules or ``(rules,)``.
 
     Returns:
         ``(batch, rules)``, at least 1.

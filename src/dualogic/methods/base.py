@@ -40,6 +40,7 @@ class Program(abc.ABC):
         stored: what a row holds, in words; checkpoints of the same words can be read.
         believes: :meth:`losses` takes :class:`~dualogic.compile.instructions.Guided` values, with what is believed beside what is
             taught. In any case :meth:`moves` and :meth:`advance` follow what is believed.
+        measures: costs may have a unit, which a first batch shows.
         recorded: the calls on a CPU that were recorded, see :class:`~dualogic.methods.straight.Steps`; ``None`` to record none.
     """
 
@@ -52,6 +53,7 @@ class Program(abc.ABC):
     stored: str = "nothing"
     recorded: Any = None
     believes: bool = False
+    measures: bool = False
 
     def for_samples(self, count: int | None) -> Program:
         """The same program for a table of so many samples, or for one row that serves all."""
@@ -115,9 +117,15 @@ class Program(abc.ABC):
         """The weights of each connective by path, ``(batch, ..., k)``."""
         return {}
 
-    def facing(self, given: Collection[str]) -> Program:
-        """The program for calls in which no rule can change these symbols; itself, if that makes no difference."""
+    def facing(self, given: Collection[str], units: tuple[float, ...] = ()) -> Program:
+        """The program for calls in which no rule can change the ``given`` symbols, and for rules whose costs have such
+        ``units``, as :meth:`find_units` gives them; itself, if that makes no difference.
+        """
         return self
+
+    def find_units(self, bound: Bound) -> tuple[float, ...]:
+        """In which unit each rule costs, by a first batch, if it ``measures``; 0 for 1."""
+        return ()
 
     def evidence(self, state: State) -> dict[str, Tensor]:
         """How much of the antecedent of each implication is evidence, 0 to 1, by path; of implications that rest alone."""

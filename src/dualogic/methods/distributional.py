@@ -122,6 +122,7 @@ class DistributionalProgram(Program):
         self.method = method
         self.plan = self._plan(rules)
         self.spreads = find_spreads(method.spread, self.plan.names)
+        self.units: Spreads | None = None
 
     def _plan(self, rules: Mapping[str, Formula]) -> Plan:
         return compile_costs(rules, self.method.class_cost, as_share(self.method.evidence, "evidence"))
@@ -158,13 +159,15 @@ class DistributionalProgram(Program):
 
     def _bounded(self, delta: Tensor) -> Tensor:
         delta = delta.clamp(self.method.floor, self.method.ceiling)
-        return delta if self.spreads is None else _at_least(delta, self.spreads.like(delta))
+        for bound in (self.spreads, self.units):
+            delta = delta if bound is None else _at_least(delta, bound.like(delta))
+        return delta
 
     def advance(self, state: State, costs: Tensor, finite: Tensor | None, noted: Tensor | None = None) -> State:
         new = super().advance(state, costs, finite)
         old = state["delta"]
         rule = self.method.delta
-        known = rule in ("mean", "square", VIOLATIONS) and self.spreads is None
+        known = rule in ("mean", "square", VIOLATIONS) and self.spreads is None and self.units is None
         limit = self.largest_cost(numerics.narrower(costs.dtype, old.dtype))
         if finite is not None and finite.dim() == 1 and fused.usable(costs) and known and costs.shape[0] <= fused.MAX_BATCH:
             new["delta"] = fused.next_delta(costs, finite, old, self.method.floor, self.method.ceiling, rule, limit)

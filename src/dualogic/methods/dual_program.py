@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from dualogic.compile.binding import Bound
 from dualogic.compile.extreme import fold_extremes
 from dualogic.compile.instructions import Guided, Settled
 from dualogic.compile.plan import Plan
@@ -18,12 +20,13 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import as_share
 from dualogic.formula.inspect import collect_symbols
 from dualogic.formula.node import walk
+from dualogic.formula.symbol import Variable
 from dualogic.kernels import fused
 from dualogic.kernels.fused_step import Pace, Stored, can_take, find_two_levels, two_level_step
 from dualogic.losses.emphasis import LEAST, emphasise
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.closed_form import closed_losses, has_closed_form
-from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalProgram
+from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalProgram, Spreads
 from dualogic.methods.lean import PACES, advance_known, is_all_evidence, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
 from dualogic.methods.straight import Steps, Told
@@ -33,6 +36,8 @@ from dualogic.numerics import is_transformed, wide
 if TYPE_CHECKING:
     from dualogic.methods.dual import Dual
 
+LARGE = 10.0
+"""Predicted numbers that differ by more are taken to have a small unit, such as euros for houses."""
 SMALLEST = 1e-20
 """A step that moves nothing, and is not 0."""
 
@@ -42,9 +47,14 @@ class DualProgram(DistributionalProgram):
 
     method: Dual
 
-    def __init__(self, rules: Mapping[str, Formula], method: Dual, given: Collection[str] = ()) -> None:
+    def __init__(
+        self, rules: Mapping[str, Formula], method: Dual, given: Collection[str] = (), units: tuple[float, ...] = ()
+    ) -> None:
         self._rules, self._given = rules, given
         super().__init__(rules, method)
+        self.units = Spreads(units) if any(units) else None
+        self._numbers = [[node.name for node in walk(rule) if isinstance(node, Variable)] for rule in rules.values()]
+        self.measures = method.delta == VIOLATIONS and any(self._numbers)
         self.width = self.plan.width
         self.loss_first = method.loss_first
         self.shared = False
@@ -54,7 +64,7 @@ class DualProgram(DistributionalProgram):
         self.rule = UPDATE_RULES[method.rule]
         self.stored = self.rule.stored
         plain = method.rule != "projected" and method.delta in ("mean", "square", VIOLATIONS) and not method.warmup
-        plain = plain and not method.loss_first and self.spreads is None
+        plain = plain and not method.loss_first and self.spreads is None and self.units is None
         self.nearest = method.first == "nearest"
         self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
         if self.leaning:
@@ -77,7 +87,7 @@ class DualProgram(DistributionalProgram):
         self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)] if self.nearest else []
         self.closed = self.spreads is None and has_closed_form(self.plan)
         self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
-        self.recorded = Steps.of(self) if self.closed and not method.loss_first else None
+        self.recorded = Steps.of(self) if self.closed and not method.loss_first and self.units is None else None
 
     def owners(self) -> tuple[int, ...]:
         found: list[int] = []
@@ -92,9 +102,17 @@ class DualProgram(DistributionalProgram):
         twin.shared = count is None
         return twin
 
-    def facing(self, given: Collection[str]) -> DualProgram:
-        twin = DualProgram(self._rules, self.method, given)
-        return twin if any(level.turned for level in twin.plan.levels) else self
+    def facing(self, given: Collection[str], units: tuple[float, ...] = ()) -> DualProgram:
+        twin = DualProgram(self._rules, self.method, given, units)
+        return twin if twin.units or any(level.turned for level in twin.plan.levels) else self
+
+    def find_units(self, bound: Bound) -> tuple[float, ...]:
+        found = []
+        for names in self._numbers:
+            spreads = [bound.tensors[name].std().item() for name in names if name in bound.predicted and bound.batch > 1]
+            unit = max(spreads, default=0.0)
+            found.append(min(unit, self.method.ceiling) if LARGE < unit < math.inf else 0.0)
+        return tuple(found) if any(found) else ()
 
     def whole_step(self, index: Tensor, table: Tensor, state: State, flags: Tensor, values: Any) -> tuple[Tensor, Tensor] | None:
         """On a GPU, a training step of a rule of two levels in three kernels: losses and costs; ``None`` if it does not fit."""
@@ -127,7 +145,11 @@ class DualProgram(DistributionalProgram):
     def emphasis(self, state: State, costs: Tensor) -> Tensor | None:
         found = None
         if self.method.rules == "violated" and costs.shape[1] * LEAST > 1:
-            found = emphasise(costs, state["delta"].to(costs.dtype), self.method.floor)
+            floor: Tensor | float = self.method.floor
+            if self.units is not None:
+                floor = self.units.like(state["delta"].new_empty(0, dtype=costs.dtype))
+                floor = floor.clamp_min(self.method.floor) if isinstance(floor, Tensor) else max(floor, self.method.floor)
+            found = emphasise(costs, state["delta"].to(costs.dtype), floor)
         strength = self.strength(state)
         if strength is None:
             return found
