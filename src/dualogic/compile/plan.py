@@ -149,8 +149,8 @@ class Plan(Binder):
             for lane in (~(rows < limit)).any(1).nonzero().flatten().tolist():
                 if id(leaf.formulas[lane]) in own:
                     raise NonFiniteError(
-                        f"{found}, because of {leaf.formulas[lane]}; look for a division by zero, a logarithm of zero, numbers in a small unit or a "
-                        f"diverged network. No dual variable was changed."
+                        f"{found}, because of {leaf.formulas[lane]}; look for a division by zero, a logarithm of zero, "
+                        f"numbers in a small unit or a diverged network. No dual variable was changed."
                     )
             for lane, formula in enumerate(leaf.formulas):
                 if id(formula) in own and rows.shape[1] and rows[lane].max().item() >= largest:
