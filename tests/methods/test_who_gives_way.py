@@ -84,7 +84,7 @@ def test_implications_are_found_out_one_by_one():
         logic = loss_of(rule=rules)
         for step in range(100):
             index, p, q = batch(step, known=True)
-            logic(index, a=p, b=q, c=p.detach().clone())
+            logic(index, a=p, b=q, c=p.detach().clone().requires_grad_())
         assert share_of(logic._state["known"]).tolist() == [0.0, 1.0]
 
 

@@ -54,7 +54,8 @@ class DualProgram(DistributionalProgram):
         super().__init__(rules, method)
         self.units = Spreads(units) if any(units) else None
         self._numbers = [[node.name for node in walk(rule) if isinstance(node, Variable)] for rule in rules.values()]
-        self.measures = method.delta == VIOLATIONS and any(self._numbers)
+        # What stands in padding has no say, and where that is, only masks know.
+        self.measures = method.delta == VIOLATIONS and any(self._numbers) and not self.plan.masked
         self.width = self.plan.width
         self.loss_first = method.loss_first
         self.shared = False
@@ -108,9 +109,11 @@ class DualProgram(DistributionalProgram):
 
     def find_units(self, bound: Bound) -> tuple[float, ...]:
         found = []
-        for names in self._numbers:
-            spreads = [bound.tensors[name].std().item() for name in names if name in bound.predicted and bound.batch > 1]
-            unit = max(spreads, default=0.0)
+        for place, names in enumerate(self._numbers):
+            counted = bound.selected if bound.ruled is None else bound.ruled[:, place]
+            numbers = [bound.tensors[name].detach() for name in names if name in bound.predicted]
+            numbers = numbers if counted is None else [each[counted] for each in numbers]
+            unit = max((each.std().item() for each in numbers if len(each) > 1), default=0.0)
             found.append(min(unit, self.method.ceiling) if LARGE < unit < math.inf else 0.0)
         return tuple(found) if any(found) else ()
 
