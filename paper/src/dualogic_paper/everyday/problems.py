@@ -2,12 +2,15 @@
 
 from dualogic_paper.everyday import (
     attributes,
+    bags,
     beliefs,
     causes,
     exactly_one,
     fares,
     hidden_digit,
+    houses,
     loans,
+    members,
     mentions,
     parcels,
     scenes,
@@ -21,6 +24,7 @@ from dualogic_paper.everyday.problem import Problem
 
 MODULES = (
     *(loans, shop, tags, attributes, beliefs, hidden_digit, stages, mentions, parcels),
+    *(members, bags, houses),
     *(exactly_one, wear, tumours, fares, causes, scenes),
 )
 PROBLEMS: dict[str, Problem] = {
