@@ -75,6 +75,7 @@ CASES = [
     ("x.sum <= 1", "  ^^^", r"needs parentheses behind it: .sum\(\)"),
     ("f.probabilities() <= 1", "  ^^^^^^^^^^^^^", "no parentheses"),
     ("f.probability <= 1", "  ^^^^^^^^^^^", "did you mean 'probabilities'"),
+    ("AtLeast(1, a, b)", "^^^^^^^", r"there is no function 'AtLeast'\n", r"AtMost\(1, ~a, ~b, ~c\)", "known functions"),
     ("Ander(a, b)", "^^^^^", r"there is no function 'Ander'; did you mean 'And'\?", "known functions: .*softened"),
     ("all(p <= 1)", "^^^", r"\(...\).all\(...\)"),
     ("abs <= 1", "^^^", "'abs' is a function"),

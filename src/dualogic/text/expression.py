@@ -212,9 +212,12 @@ class Reader:
         function = FUNCTIONS.get(name, self.names.get(name))
         if function is None:
             known = [*FUNCTIONS, *(other for other, value in self.names.items() if isinstance(value, Function))]
-            reason = f"there is no function {name!r}{suggest(name, known)}"
+            counts = name.lower().replace("_", "") == "atleast"
+            reason = f"there is no function {name!r}{'' if counts else suggest(name, known)}"
             behind = any(name in methods for _, methods in METHODS)
             remedy = [f"write it behind what it is about: (...).{name}(...)"] if behind else []
+            if counts:
+                remedy = ["at least 2 of a, b and c means that at most 1 of them is false: AtMost(1, ~a, ~b, ~c)"]
             raise self.source.error(token, reason, *remedy, f"known functions: {', '.join(sorted(known))}")
         if name not in FUNCTIONS and not isinstance(function, Function):
             raise self.source.error(token, f"{name!r} is {describe_value(function)}, not a function; index it with [...]")
