@@ -30,6 +30,7 @@ from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalPro
 from dualogic.methods.lean import PACES, advance_known, is_all_evidence, share_of, start_known
 from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
 from dualogic.methods.straight import Steps, Told
+from dualogic.normalize.nnf import may_turn
 from dualogic.normalize.unlabelled import describe_unlabelled, find_unlabelled
 from dualogic.numerics import is_transformed, wide
 
@@ -104,6 +105,8 @@ class DualProgram(DistributionalProgram):
         return twin
 
     def facing(self, given: Collection[str], units: tuple[float, ...] = ()) -> DualProgram:
+        if not (any(units) or may_turn(self._rules.values(), given)):
+            return self
         twin = DualProgram(self._rules, self.method, given, units)
         return twin if twin.units or any(level.turned for level in twin.plan.levels) else self
 

@@ -8,7 +8,7 @@ them would change the initial weights.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from dualogic.errors import SizeError
@@ -85,6 +85,19 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
     return Junction(operation, tuple(kept))
 
 
+def may_turn(formulas: Iterable[Formula], given: Collection[str]) -> bool:
+    """Whether some implication may be turned round by what is given; see :func:`to_nnf`."""
+    names = frozenset(given)
+    nodes = walk(*formulas) if names else ()
+    sides = [node.consequent for node in nodes if isinstance(node, Implication)]
+    sides += [side for node in nodes if isinstance(node, Equivalence) for side in (node.left, node.right)]
+    return any(_is_given(side, names) for side in sides)
+
+
+def _is_given(formula: Formula, given: frozenset[str]) -> bool:
+    return all(node.name in given for node in walk(formula) if isinstance(node, SYMBOLS) and not isinstance(node, Mask))
+
+
 class _Pass:
     def __init__(self, evidence: float | None, resting: bool, asks: Asking, given: frozenset[str]) -> None:
         self.evidence = evidence
@@ -137,8 +150,7 @@ class _Pass:
         return connective.Resting(believed, self.convert(consequent, not turned), share, turned)
 
     def _is_given(self, formula: Formula) -> bool:
-        names = {node.name for node in walk(formula) if isinstance(node, SYMBOLS) and not isinstance(node, Mask)}
-        return bool(self.given) and names <= self.given
+        return bool(self.given) and _is_given(formula, self.given)
 
     def equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")
