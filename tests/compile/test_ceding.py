@@ -40,7 +40,7 @@ def test_what_is_given_up_goes_to_the_likeliest_other_class(input, seed, given_u
     cost = as_cost(first.detach(), given_up, input).requires_grad_()
     twin = dl.LogicLoss(dl.boolean("p") >> dl.boolean("q"), method=METHOD).double()
     q = (-as_cost(second.detach(), asked, input)).exp()
-    (slope,) = torch.autograd.grad(twin(p=(-cost).exp(), q=q), cost)
+    (slope,) = torch.autograd.grad(twin(p=(-cost).exp(), q=q.requires_grad_()), cost)
     probabilities = first.softmax(-1) if input == "logits" else first
     others = [label for label in range(5) if label not in given_up]
     likeliest = probabilities.detach()[:, others].argmax(-1)

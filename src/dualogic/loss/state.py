@@ -291,9 +291,9 @@ class KeptModule(nn.Module):
                     for name, value in own.items():
                         copy_saved(value, state_dict[prefix + name])
                 self.weight = self._weight if extra is None else extra.get("weight", self._weight)
-                if extra is not None:
-                    self._given = extra.get("given", ())  # a checkpoint of before this was kept turned nothing round
                 self._run.pending = None
+                given = () if extra is None else extra.get("given", ())  # checkpoints of before this was kept turned nothing
+                self._given = None if given is None else tuple(given)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = type(self).__new__(type(self))
