@@ -292,7 +292,7 @@ class KeptModule(nn.Module):
                         copy_saved(value, state_dict[prefix + name])
                 self.weight = self._weight if extra is None else extra.get("weight", self._weight)
                 self._run.pending = None
-                given = () if extra is None else extra.get("given", ())  # checkpoints of before this was kept turned nothing
+                given = self._given if extra is None else extra.get("given", ())  # earlier checkpoints turned nothing round
                 self._given = None if given is None else tuple(given)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
