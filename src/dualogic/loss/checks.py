@@ -99,13 +99,15 @@ def find_given(symbols: Mapping[str, Node], predicted: tuple[str, ...]) -> tuple
 
 def find_units(program: Program, call: Call) -> tuple[float, ...]:
     """In which units the rules cost, by a first call; see :meth:`~dualogic.methods.base.Program.find_units`."""
-    bound = call.bound
+    bound, selection = call.samples, call.selection
     if not program.measures or (bound.device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
         return ()
+    numbers = {name: bound.tensors[name].detach() for name in bound.predicted}
+    counted = None if selection is None else selection.each
     if call.peers is not None:
-        gathered = {name: call.peers.gather(bound.tensors[name].detach()) for name in bound.predicted}
-        bound = dataclasses.replace(bound, tensors={**bound.tensors, **gathered})
-    return program.find_units(bound)
+        numbers = {name: call.peers.gather(part) for name, part in numbers.items()}
+        counted = None if counted is None else call.peers.gather(counted)
+    return program.find_units(numbers, counted)
 
 
 def reads_at_once(device: torch.device) -> bool:

@@ -123,8 +123,10 @@ class Program(abc.ABC):
         """
         return self
 
-    def find_units(self, bound: Bound) -> tuple[float, ...]:
-        """In which unit each rule costs, by a first batch, if it ``measures``; 0 for 1."""
+    def find_units(self, numbers: Mapping[str, Tensor], counted: Tensor | None) -> tuple[float, ...]:
+        """In which unit each rule costs, by what was predicted for a first batch, if it ``measures``; 0 for 1. ``counted`` says
+        which samples each rule is about, ``(batch, rules)`` or ``(batch, 1)``; ``None`` for all.
+        """
         return ()
 
     def evidence(self, state: State) -> dict[str, Tensor]:

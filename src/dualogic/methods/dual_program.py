@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from dualogic.compile.binding import Bound
 from dualogic.compile.extreme import fold_extremes
 from dualogic.compile.instructions import Guided, Settled
 from dualogic.compile.plan import Plan
@@ -110,13 +109,13 @@ class DualProgram(DistributionalProgram):
         twin = DualProgram(self._rules, self.method, given, units)
         return twin if twin.units or any(level.turned for level in twin.plan.levels) else self
 
-    def find_units(self, bound: Bound) -> tuple[float, ...]:
+    def find_units(self, numbers: Mapping[str, Tensor], counted: Tensor | None) -> tuple[float, ...]:
         found = []
         for place, names in enumerate(self._numbers):
-            counted = bound.selected if bound.ruled is None else bound.ruled[:, place]
-            numbers = [bound.tensors[name].detach() for name in names if name in bound.predicted]
-            numbers = numbers if counted is None else [each[counted] for each in numbers]
-            unit = max((each.std().item() for each in numbers if len(each) > 1), default=0.0)
+            own = [numbers[name] for name in names if name in numbers]
+            if counted is not None:
+                own = [each[counted[:, place % counted.shape[1]]] for each in own]
+            unit = max((each.std().item() for each in own if len(each) > 1), default=0.0)
             found.append(min(unit, self.method.ceiling) if LARGE < unit < math.inf else 0.0)
         return tuple(found) if any(found) else ()
 
