@@ -32,6 +32,7 @@ OPTIONS = [
     {"delta": "mean", "and_step": None},
     {"delta": "violations", "floor": 0.01, "ceiling": 0.5},
     {"first": "equal", "and_step": 0.3},
+    {"first": "nearest"},
     {"step": 5.0, "and_step": 2.0, "local": False},
 ]
 
@@ -51,6 +52,7 @@ def two_level_step(logic, index, tensors, launched=None):
 def compare(rule, options, batches):
     """Losses, gradients, duals and scale of the kernels and of the eager path, over steps with repeated samples."""
     plain, kernels = (dl.LogicLoss(rule, 9, dl.methods.Dual(**options), reduction="none") for _ in range(2))
+    close = {"rtol": 1e-4, "atol": 1e-4} if options.get("step", 0.0) > 1 else {}  # large steps magnify what is rounded
     for seed, tensors in enumerate(batches):
         index = torch.randint(9, (6,), generator=torch.Generator().manual_seed(seed))
         one, other = ({name: value.clone().requires_grad_() for name, value in tensors.items()} for _ in range(2))
@@ -61,8 +63,8 @@ def compare(rule, options, batches):
         found.sum().backward()
         expected.sum().backward()
         for name in tensors:
-            torch.testing.assert_close(other[name].grad, one[name].grad)
-        torch.testing.assert_close(kernels.state_dict()["table"], plain.state_dict()["table"])
+            torch.testing.assert_close(other[name].grad, one[name].grad, **close)
+        torch.testing.assert_close(kernels.state_dict()["table"], plain.state_dict()["table"], **close)
         torch.testing.assert_close(kernels.delta, plain.delta)
     assert kernels.state_dict()["steps"] == len(batches)
     return kernels

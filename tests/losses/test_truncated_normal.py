@@ -46,7 +46,7 @@ def test_second_derivatives_reach_the_network():
     point = torch.tensor([[0.4, -1.0, 0.9], [0.1, 0.3, 0.2]], dtype=torch.float64)
 
     def penalty(values):
-        logic = dl.LogicLoss(rule, dtype=torch.float64, method=dl.methods.Dual(step=0.0, floor=0.7, ceiling=0.7))
+        logic = dl.LogicLoss(rule, dtype=torch.float64, method=dl.methods.Dual(step=0.0, first="equal", floor=0.7, ceiling=0.7))
         (gradient,) = torch.autograd.grad(logic(x=values), values, create_graph=True)
         return gradient.square().sum()
 

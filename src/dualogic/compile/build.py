@@ -31,11 +31,12 @@ class Builder(TermBuilder):
     """Collects the instructions, constants and levels of one plan: connectives and atoms here, terms in the base class.
 
     ``mode`` says what atoms are worth: ``"probability"`` or ``"log"`` costs, ``"truth"``, or ``"degree"`` (costs for comparisons,
-    probabilities for classes and Booleans).
+    probabilities for classes and Booleans). ``resting`` says whether what is believed well enough rests.
     """
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, mode: str, resting: bool) -> None:
         super().__init__(mode)
+        self.resting = resting
         self.levels: list[Level] = []
         self.width = 0
         self.leaves: list[Leaf] = []
@@ -108,6 +109,7 @@ class Builder(TermBuilder):
             logarithmic=self.mode == "log",
             compares=compares,
             turned=isinstance(first, Resting) and first.turned,
+            rests=self._rests(first),
         )
         branches, ranks = [], []
         for (_, self._ceding), group in groups.items():
@@ -148,6 +150,8 @@ class Builder(TermBuilder):
             order=(),
             paths=tuple(paths),
             formulas=tuple(nodes),
+            logarithmic=self.mode == "log",
+            rests=not first.tied and self._rests(first),
         )
         operand = self.formula([strip_levels(node.operand) for node in nodes], lanes, [f"{path}/0" for path in paths], below)
         mask = None
@@ -163,6 +167,10 @@ class Builder(TermBuilder):
             full_shape=(*lanes, *(size if isinstance(size, int) else -1 for size in shape)),
             can_be_empty=empty or operand.can_be_empty,
         )
+
+    def _rests(self, node: Junction | Resting | Quantifier) -> bool:
+        chosen = not isinstance(node, Resting) and node.operation in ("|", "any") and self.resting and not self._in_premise
+        return chosen and not any(isinstance(part, Comparison) for part in walk(node))
 
     def _level(self, **fields: Any) -> Level:
         rest = list(fields.pop("rest"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from dualogic.compile.implication import IMPOSSIBLE, deny, optimum, possible_sides
+from dualogic.compile.implication import IMPOSSIBLE, deny, optimum, possible_sides, unrest
 from dualogic.compile.instructions import Guided, Registers
 from dualogic.compile.threshold import best_threshold, deny_threshold
 from dualogic.compile.tree import Level
@@ -28,7 +28,8 @@ def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tupl
         sides = possible_sides(values, mask)
         return torch.where(mask[:, 1], optimum(sides, level.logarithmic), deny(sides[:, 0], 0.0, level.logarithmic))
     # An empty "and" holds, at no cost; an empty "or" cannot hold.
-    return _join(level, values, mask, 0.0 if level.operation == "&" else torch.inf)
+    extreme = _join(level, values, mask, 0.0 if level.operation == "&" else torch.inf)
+    return extreme * unrest(values.detach(), mask, level.logarithmic).squeeze(1) if level.rests else extreme
 
 
 def take_depth(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
@@ -76,4 +77,5 @@ def take_believed(level: Level, values: Tensor, believed: Tensor, mask: Tensor |
     equal = believed == believed.gather(1, place)
     # Operands that are equally extreme share the gradient, as they do where maximum and minimum are taken.
     moving = torch.where(equal & fixed.isfinite(), values - fixed, 0.0).sum(1) / equal.sum(1)
-    return fixed.gather(1, place).squeeze(1) + moving
+    extreme = fixed.gather(1, place).squeeze(1) + moving
+    return extreme * unrest(believed, mask, level.logarithmic).squeeze(1) if level.rests else extreme

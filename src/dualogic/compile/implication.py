@@ -54,6 +54,29 @@ def _difference(first: Tensor, second: Tensor) -> Tensor:
     return torch.log(first.neg().clamp_min(tiny)) - torch.log(second.neg().clamp_min(tiny))
 
 
+def unrest(costs: Tensor, mask: Tensor | None, logarithmic: bool) -> Tensor:
+    """How much of its cost an ``or`` of beliefs keeps, ``(batch, 1, ...)``, from the costs of its operands, ``(batch, k, ...)``.
+
+    It rests where they are believed to 1 in sum, as ``P >> Q`` does where ``Q`` is at least as believed as ``P``: then
+    ``(1 - p) + q`` is at least 1. With ``b`` for the most believed and ``t`` for the sum it keeps ``(1 - t) / (1 - b)``: all of
+    its cost where nothing else is believed.
+
+    Example:
+        >>> import torch
+        >>> unrest(-torch.tensor([[0.4, 0.0], [0.4, 0.3], [0.4, 0.6]]).log(), None, logarithmic=True)
+        tensor([[1.0000],
+                [0.5000],
+                [0.0000]])
+    """
+    beliefs = torch.exp(-costs) if logarithmic else 1.0 - costs
+    if mask is not None:
+        beliefs = beliefs.masked_fill(~mask, 0.0)
+    if beliefs.shape[1] == 0:
+        return beliefs.sum(1, keepdim=True) + 1.0
+    left = 1.0 - beliefs.amax(1, keepdim=True)
+    return (1.0 - beliefs.sum(1, keepdim=True)).clamp_min_(0.0).div_(left.clamp_min_(torch.finfo(costs.dtype).tiny))
+
+
 def possible_sides(values: Tensor, mask: Tensor) -> Tensor:
     """The costs ``(batch, 2, ...)`` of both sides, finite where one cannot hold: an ``.any()`` of nothing costs infinity."""
     return torch.where(mask, values, IMPOSSIBLE)

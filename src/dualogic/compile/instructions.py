@@ -56,7 +56,7 @@ class Settled:
     taught: Registers  # the registers
     levels: dict[int, Tensor]  # the value of each such level
     seen: dict[int, Any]  # what a step needs of it
-    nears: dict[int, Tensor | None]  # see `Mixture`
+    led: dict[int, Any]  # see `Mixture`
     shares: dict[int, Tensor | float]  # likewise
 
     def __getitem__(self, number: int) -> Tensor:

@@ -59,7 +59,7 @@ class Plan(Binder):
             formulas = {name: unfold_class_sets(formula) for name, formula in formulas.items()}
         self._formulas = formulas
         check_size(rules, formulas)
-        builder = Builder(mode)
+        builder = Builder(mode, resting)
         self.roots = builder.roots(formulas)
         self.instructions = tuple(builder.instructions)
         self._constants = tuple(builder.constants)

@@ -36,11 +36,12 @@ class Level:
     paths: tuple[str, ...]  # the path of each lane's connective
     formulas: tuple[Formula, ...] = dataclasses.field(repr=False)  # the connectives themselves, for messages
     share: float | None = 0.0  # for ">>", how much of the antecedent is evidence; `None` where that is to be found out
-    logarithmic: bool = True  # for ">>", class costs are `-log p`
+    logarithmic: bool = True  # class costs are `-log p`
     turned: bool = False  # for ">>", it was written the other way round
     # For ">>", whether antecedent and consequent compare numbers, and nothing else. The value of such an antecedent is not a
     # cost, but what compile/threshold.py says.
     compares: tuple[bool, bool] = (False, False)
+    rests: bool = False  # for "|", it costs nothing where its operands are believed to 1 in sum
 
     @property
     def operands(self) -> int:

@@ -69,7 +69,7 @@ def find_two_levels(plan: Plan) -> TwoLevels | None:
     inner = _only_operand(outer)
     if not isinstance(inner, (JunctionBranch, QuantifierBranch)) or not isinstance(outer, (JunctionBranch, QuantifierBranch)):
         return None
-    if any(level.uniform or level.shared or level.ragged or level.operation == ">>" for level in plan.levels):
+    if any(level.uniform or level.shared or level.ragged or level.rests or level.operation == ">>" for level in plan.levels):
         return None
     below = inner.groups if isinstance(inner, JunctionBranch) else (inner.operand,)
     clauses, atoms = outer.level.operands, inner.level.operands
@@ -108,7 +108,8 @@ class Pace:
         local: not multiplied by the weight above; a softmax step by ``min(w k / 2, 1)`` instead of the weight ``w``.
         share: of the weights, divided equally among the operands after a step.
         slow: what the step of ``and`` is to that of ``or``.
-        nearest: the loss has the weights of an ``or`` times :func:`~dualogic.methods.mixture.nearness`, renormalised.
+        leads: the operations whose weights the loss has times what leads, renormalised; see
+            :class:`~dualogic.methods.mixture.Mixture`.
     """
 
     step: float
@@ -116,11 +117,16 @@ class Pace:
     local: bool
     share: float = 0.0
     slow: float = 1.0
-    nearest: bool = False
+    leads: str = ""
 
     def step_of(self, sign: float) -> float:
         """The signed step of a connective that ascends (1) or descends (-1)."""
         return self.step * self.slow if sign > 0 else -self.step
+
+    def lead_of(self, sign: float) -> int:
+        """Which operand of such a connective leads: the dearest (1), the nearest (-1) or none (0)."""
+        operation, found = ("&", 1) if sign > 0 else ("|", -1)
+        return found if operation in self.leads else 0
 
 
 def two_level_step(
@@ -168,8 +174,8 @@ class _TwoLevelStep(torch.autograd.Function):
         clean, counted = torch.empty_like(index), torch.empty(batch, device=costs.device, dtype=torch.int8)
         gradient = torch.empty_like(costs)
         constants = {
-            "OUTER_NEAREST": pace.nearest and shape.outer_sign < 0,
-            "INNER_NEAREST": pace.nearest and shape.inner_sign < 0,
+            "OUTER_LEAD": pace.lead_of(shape.outer_sign),
+            "INNER_LEAD": pace.lead_of(shape.inner_sign),
             "TINY": torch.finfo(costs.dtype).tiny,
             "ATOMS": triton.next_power_of_2(shape.atoms),
             "CLAUSES": triton.next_power_of_2(shape.clauses),
@@ -217,24 +223,36 @@ def _weigh(outer, inner, outer_mask, inner_mask):  # type: ignore[no-untyped-def
 
 
 @jit
-def _prefer(weights, costs, least):  # type: ignore[no-untyped-def]
-    """Weights times nearness: the nearest operand keeps its own, and if that one is met the others have none."""
-    ratio = tl.where(costs > least, least / costs, 1.0)
-    ratio = ratio * ratio
+def _decide(costs, mask, LEAD: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The cost along the first axis that leads."""
+    found = tl.max(tl.where(mask, costs, 0.0), 0)
+    if LEAD < 0:
+        found = tl.min(tl.where(mask, costs, float("inf")), 0)
+    return found
+
+
+@jit
+def _prefer(weights, costs, decisive, LEAD: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Weights times nearness or dearness: the operand that leads keeps its own."""
+    if LEAD < 0:
+        ratio = tl.where(costs > decisive, decisive / costs, 1.0)
+        ratio = ratio * ratio
+    else:
+        ratio = tl.where(costs < decisive, costs / decisive, 1.0)
     return weights * (ratio * ratio)
 
 
 @jit
 def _combine(  # type: ignore[no-untyped-def]
-    outer, inner, costs, outer_mask, inner_mask, OUTER_NEAREST: tl.constexpr, INNER_NEAREST: tl.constexpr, TINY: tl.constexpr
+    outer, inner, costs, outer_mask, inner_mask, OUTER_LEAD: tl.constexpr, INNER_LEAD: tl.constexpr, TINY: tl.constexpr
 ):
     """The weights that the loss has, and what they give: of the outer connective, the inner ones, the clauses and the rule."""
-    if INNER_NEAREST:
-        inner = _prefer(inner, costs, tl.min(tl.where(inner_mask, costs, float("inf")), 0)[None, :])
+    if INNER_LEAD != 0:
+        inner = _prefer(inner, costs, _decide(costs, inner_mask, INNER_LEAD)[None, :], INNER_LEAD)
         inner = inner / tl.maximum(tl.sum(inner, 0), TINY)[None, :]
     clause = tl.sum(inner * costs, 0)
-    if OUTER_NEAREST:
-        outer = _prefer(outer, clause, tl.min(tl.where(outer_mask, clause, float("inf")), 0))
+    if OUTER_LEAD != 0:
+        outer = _prefer(outer, clause, _decide(clause, outer_mask, OUTER_LEAD), OUTER_LEAD)
         outer = outer / tl.maximum(tl.sum(outer, 0), TINY)
     return outer, inner, clause, tl.sum(outer * clause, 0)
 
@@ -262,7 +280,7 @@ def _find_moves(  # type: ignore[no-untyped-def]
     table, index, costs, delta, rows, moves, clean, counted, flags,
     samples, clauses, atoms, outer_step, inner_step, limit, most, extra,
     EXPONENTIATED: tl.constexpr, LOCAL: tl.constexpr, SHARING: tl.constexpr,
-    OUTER_NEAREST: tl.constexpr, INNER_NEAREST: tl.constexpr, TINY: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+    OUTER_LEAD: tl.constexpr, INNER_LEAD: tl.constexpr, TINY: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
     width = clauses * (1 + atoms)
@@ -281,7 +299,7 @@ def _find_moves(  # type: ignore[no-untyped-def]
     cost = tl.load(costs + sample.to(tl.int64) * atoms * clauses + i, mask=inner_mask, other=0.0)
     stored_outer, stored_inner = outer, inner
     outer, inner = _weigh(outer, inner, outer_mask, inner_mask)
-    passed, _, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask, OUTER_NEAREST, INNER_NEAREST, TINY)
+    passed, _, clause, mu = _combine(outer, inner, cost, outer_mask, inner_mask, OUTER_LEAD, INNER_LEAD, TINY)
     _, slope = loss_of(mu, tl.load(delta))
     fine = mu < limit
     tl.store(clean + sample, position)
@@ -289,9 +307,9 @@ def _find_moves(  # type: ignore[no-untyped-def]
         tl.store(flags, 1)
     # What moves is what is stored, so it is centred by what that gives, and not by what the loss has.
     whole, parts = mu, clause
-    if OUTER_NEAREST:
+    if OUTER_LEAD != 0:
         whole = tl.sum(outer * clause, 0)
-    if INNER_NEAREST:
+    if INNER_LEAD != 0:
         parts = tl.sum(inner * cost, 0)
     move_outer = outer_step * slope * (clause - whole)
     move_inner = inner_step * slope * (cost - parts[None, :])
@@ -321,7 +339,7 @@ def _find_moves(  # type: ignore[no-untyped-def]
 def _take_step(  # type: ignore[no-untyped-def]
     table, index, counted, costs, delta, rows, moves, losses, mus, gradient,
     batch, clauses, atoms, BATCH: tl.constexpr,
-    OUTER_NEAREST: tl.constexpr, INNER_NEAREST: tl.constexpr, TINY: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
+    OUTER_LEAD: tl.constexpr, INNER_LEAD: tl.constexpr, TINY: tl.constexpr, ATOMS: tl.constexpr, CLAUSES: tl.constexpr,
 ):  # fmt: skip
     sample = tl.program_id(0)
     width = clauses * (1 + atoms)
@@ -355,7 +373,7 @@ def _take_step(  # type: ignore[no-untyped-def]
     cells = sample.to(tl.int64) * atoms * clauses + i
     cost = tl.load(costs + cells, mask=inner_mask, other=0.0)
     outer, inner = _weigh(outer, inner, outer_mask, inner_mask)
-    outer, inner, _, mu = _combine(outer, inner, cost, outer_mask, inner_mask, OUTER_NEAREST, INNER_NEAREST, TINY)
+    outer, inner, _, mu = _combine(outer, inner, cost, outer_mask, inner_mask, OUTER_LEAD, INNER_LEAD, TINY)
     loss, slope = loss_of(mu, tl.load(delta))
     tl.store(losses + sample, loss)
     tl.store(mus + sample, mu)

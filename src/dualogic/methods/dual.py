@@ -12,7 +12,7 @@ from dualogic.duals.rules import UPDATE_RULES
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.methods.distributional import FOUND, DistributionalMethod
-from dualogic.methods.dual_program import DualProgram
+from dualogic.methods.dual_program import LEADS, DualProgram
 from dualogic.normalize.unlabelled import check_unlabelled
 
 
@@ -31,7 +31,7 @@ class Dual(DistributionalMethod):
     - implications that rest where the consequent is at least as believed as the antecedent;
     - antecedents that are read and not taught until their consequent is seen to be known without them; what one about classes
       then loses goes to the likeliest other class; numbers that are predicted give way where that is the smaller change;
-    - an ``or`` that is met by one operand does not pull at the others;
+    - an ``or`` that is met by one operand does not pull at the others, and in an ``and`` what is met does not dilute what is not;
     - small local softmax steps, and none for implications, whose weight follows the beliefs;
     - a scale ``delta`` that follows the typical cost of a violation, with a floor of 1: below it a rule that is nearly met
       outweighs the labels;
@@ -39,8 +39,8 @@ class Dual(DistributionalMethod):
 
     :meth:`paper` is the algorithm as the paper prints it.
 
-    With ``believe=`` of the loss, what is believed moves the duals, sets ``delta``, and says which operand of an ``or`` is
-    nearest, how far an antecedent is believed, which facts hold, and who gives way; what is taught has the costs.
+    With ``believe=`` of the loss, what is believed moves the duals, sets ``delta``, and says which operand of a
+    connective leads, how far an antecedent is believed, which facts hold, and who gives way; what is taught has the costs.
 
     Args:
         evidence: ``"found"``, or as in :class:`~dualogic.methods.distributional.DistributionalMethod`. If found, an antecedent is
@@ -51,7 +51,8 @@ class Dual(DistributionalMethod):
             :class:`~dualogic.normalize.unlabelled.Asking`. A marked antecedent keeps its own share.
         implication: ``"rests"``: ``P >> Q`` costs nothing where ``Q`` is at least as believed as ``P``, and comparisons in ``P``
             hold or do not. ``"or"``: it is ``~P | Q``, as in the paper.
-        first: ``"nearest"``: in the loss, the weights of an ``or`` are multiplied by ``(c_min / c)^4``. ``"equal"``: not.
+        first: ``"decisive"``: in the loss, the weights of an ``or`` are multiplied by ``(c_min / c)^4``, those of an ``and`` by
+            ``(c / c_max)^2``. ``"nearest"``: those of an ``or`` alone. ``"equal"``: none.
         step: how far a visit moves a weight's logit (or the weight, if projected) per unit of gradient; not divided by
             the batch size.
         and_step: the same for ``and``; ``None`` for the same as ``step``.
@@ -91,7 +92,7 @@ class Dual(DistributionalMethod):
     evidence: bool | float | str = FOUND
     unlabelled: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     implication: str = "rests"
-    first: str = "nearest"
+    first: str = "decisive"
     step: float = 0.07
     and_step: float | None = None
     imply_step: float | None = 0.0
@@ -107,7 +108,7 @@ class Dual(DistributionalMethod):
         object.__setattr__(self, "unlabelled", check_unlabelled(self.unlabelled))
         check_choice("rule", self.rule, UPDATE_RULES)
         check_choice("implication", self.implication, ("rests", "or"))
-        check_choice("first", self.first, ("nearest", "equal"))
+        check_choice("first", self.first, tuple(LEADS))
         check_choice("rules", self.rules, ("violated", "mean", "sum"))
         for name in ("and_step", "imply_step"):
             value = getattr(self, name)

@@ -27,7 +27,7 @@ from dualogic.methods.base import State, compile_costs
 from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalProgram, Spreads
 from dualogic.methods.lean import PACES, advance_known, is_all_evidence, share_of, start_known
-from dualogic.methods.mixture import Manner, Mixture, existing_columns, find_fixed, find_settled, steps
+from dualogic.methods.mixture import SMALLEST, Led, Manner, Mixture, existing_columns, find_fixed, find_settled, steps
 from dualogic.methods.straight import Steps, Told
 from dualogic.normalize.nnf import may_turn
 from dualogic.normalize.unlabelled import describe_unlabelled, find_unlabelled
@@ -36,10 +36,10 @@ from dualogic.numerics import is_transformed, wide
 if TYPE_CHECKING:
     from dualogic.methods.dual import Dual
 
+LEADS = {"decisive": "&|", "nearest": "|", "equal": ""}
+"""Of which operations the weights are multiplied, in the loss, by what leads; see :class:`~dualogic.methods.mixture.Mixture`."""
 LARGE = 10.0
 """Predicted numbers that differ by more are taken to have a small unit, such as euros for houses."""
-SMALLEST = 1e-20
-"""A step that moves nothing, and is not 0."""
 
 
 class DualProgram(DistributionalProgram):
@@ -66,7 +66,7 @@ class DualProgram(DistributionalProgram):
         self.stored = self.rule.stored
         plain = method.rule != "projected" and method.delta in ("mean", "square", VIOLATIONS) and not method.warmup
         plain = plain and not method.loss_first and self.spreads is None and self.units is None
-        self.nearest = method.first == "nearest"
+        self.leads = LEADS[method.first]
         self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
         if self.leaning:
             self.stored += ", and for each implication the odds of its beliefs and what was learned"
@@ -85,7 +85,7 @@ class DualProgram(DistributionalProgram):
         learning = [level for level in self.plan.levels if not level.uniform and (level.operation != ">>" or self.manner.lean)]
         self.still = not learning and not self.plan.masked
         self.settled = [] if self.manner.lean else [branch for tree, _ in self.plan.roots for branch in find_settled(tree)]
-        self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)] if self.nearest else []
+        self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)]
         self.closed = self.spreads is None and has_closed_form(self.plan)
         self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
         self.recorded = Steps.of(self) if self.closed and not method.loss_first and self.units is None else None
@@ -131,7 +131,7 @@ class DualProgram(DistributionalProgram):
         limit = self.largest_cost(costs.dtype)
         method = self.method
         exponentiated, slow = method.rule == "exponentiated", self.manner.slow
-        pace = Pace(method.step, exponentiated, method.local, method.share, slow, self.nearest)
+        pace = Pace(method.step, exponentiated, method.local, method.share, slow, self.leads)
         return two_level_step(self.two_levels, costs, index, stored, pace, bounds, scale, limit)
 
     def _plan(self, rules: Mapping[str, Formula]) -> Plan:
@@ -224,8 +224,8 @@ class DualProgram(DistributionalProgram):
         """Folds values with the weights in some rows."""
         settled = isinstance(values, Settled)
         shares = values.shares if settled else self._shares(state)
-        nears = values.nears if settled else None
-        mixture = Mixture(self.rule, self._clean(rows, values), remember, self.nearest, shares, believed, nears, sloped)
+        led = values.led if settled else None
+        mixture = Mixture(self.rule, self._clean(rows, values), remember, self.leads, shares, believed, led, sloped)
         if mixture.joined is not None and settled:
             for branch in self.settled:
                 seen = values.seen[branch.level.number]
@@ -237,10 +237,10 @@ class DualProgram(DistributionalProgram):
     def settle(self, state: State, values: Any, told: Told | None = None) -> Any:
         if not (self.settled or self.fixed) and told is None:
             return values
-        nears: dict[int, Tensor | None] = dict.fromkeys(self.fixed)
+        led: dict[int, Led | None] = dict.fromkeys(self.fixed)
         shares = self._shares(state, told)
         if not self.settled:
-            return Settled(values, {}, {}, nears, shares)
+            return Settled(values, {}, {}, led, shares)
         closed = self._in_closed_form(values)
         mixture = Mixture(self.rule, None, True, shares=shares, sloped=closed)
         with torch.set_grad_enabled(not closed):
@@ -248,7 +248,7 @@ class DualProgram(DistributionalProgram):
                 branch.level.number: mixture(branch.level, branch.operands(values, mixture), None, branch.level.sizes)
                 for branch in self.settled
             }
-        return Settled(values, levels, mixture.joined, nears, shares)  # type: ignore[arg-type]
+        return Settled(values, levels, mixture.joined, led, shares)  # type: ignore[arg-type]
 
     def _in_closed_form(self, values: Any) -> bool:
         return self.closed and torch.is_grad_enabled() and not (isinstance(values, Guided) or is_transformed())

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
+from dualogic.compile.implication import unrest
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
 from dualogic.duals.rules import UpdateRule
@@ -27,6 +28,9 @@ class Joined:
     passed: Tensor  # the weights that the loss has, through which its slope passes down
 
 
+Led = tuple[Tensor | None, Tensor | None]
+
+
 class Mixture:
     """Combines operands with the weights stored in table rows, and remembers what it saw.
 
@@ -34,12 +38,13 @@ class Mixture:
         rule: how rows become weights.
         rows: ``(batch, width)`` or ``(1, width)``; ``None`` for equal weights.
         remember: keep what :func:`steps` needs.
-        nearest: an ``or`` multiplies its weights by :func:`nearness`.
+        leads: the operations whose weights are multiplied by what leads: ``|`` by :func:`nearness`, ``&`` by :func:`dearness`.
         shares: how much of the antecedents is evidence, for each level of implications.
-        believed: a mixture that has folded what is believed, and remembers it; it says which operand is nearest and what an
+        believed: a mixture that has folded what is believed, and remembers it; it says which operand leads and what an
             implication's beliefs are. Without it the values themselves do.
-        nears: for each ``or`` whose operands no weight changes, its :func:`nearness`, or ``None`` until it is known; to be shared
-            by all that fold the same values.
+        led: for each such level whose operands no weight changes, these factors and those of
+            :func:`~dualogic.compile.implication.unrest`, or ``None`` until they are known; to be shared by all that fold the same
+            values.
         sloped: the values have no gradient to record; keep the slopes of implications instead.
     """
 
@@ -48,24 +53,24 @@ class Mixture:
         rule: UpdateRule,
         rows: Tensor | None,
         remember: bool = False,
-        nearest: bool = False,
+        leads: str = "",
         shares: Mapping[int, Tensor | float] | None = None,
         believed: Mixture | None = None,
-        nears: dict[int, Tensor | None] | None = None,
+        led: dict[int, Led | None] | None = None,
         sloped: bool = False,
     ) -> None:
         self.rule = rule
         self.rows = rows
         self.joined: dict[int, Joined | Leaning] | None = {} if remember else None
-        self.nearest = nearest
+        self.leads = leads
         self.shares = shares or {}
         self.believed = {} if believed is None else believed.joined or {}
-        self.nears = nears or {}
+        self.led = led or {}
         self.sloped = sloped
 
     def again(self) -> Mixture:
         """The same weights, for values that have a gradient."""
-        return Mixture(self.rule, self.rows, nearest=self.nearest, shares=self.shares)
+        return Mixture(self.rule, self.rows, leads=self.leads, shares=self.shares)
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None
@@ -85,9 +90,12 @@ class Mixture:
                 weights = weights * mask
                 weights = weights / weights.sum(1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
         passed = weights
-        if self.nearest and level.operation == "|" and not level.uniform:
-            passed = weights * self._near(level, values, mask)
-            passed = passed / passed.sum(1, keepdim=True).clamp_min_(torch.finfo(passed.dtype).tiny)
+        if (level.operation in self.leads or level.rests) and not level.uniform:
+            lead, kept = self._lead(level, values, mask)
+            if lead is not None:
+                passed = weights * lead
+                passed = passed / passed.sum(1, keepdim=True).clamp_min_(torch.finfo(passed.dtype).tiny)
+            passed = passed if kept is None else passed * kept
         result = (passed * values).sum(1)
         if mask is not None and level.operation == "|":
             result = torch.where(mask.any(1), result, torch.inf)
@@ -96,14 +104,19 @@ class Mixture:
             self.joined[level.number] = Joined(values, weights, stored, columns, mask, extent, passed)
         return result
 
-    def _near(self, level: Level, values: Tensor, mask: Tensor | None) -> Tensor:
-        believed = self.believed.get(level.number)
-        near = self.nears.get(level.number)
-        if near is None:
-            near = nearness((values if believed is None else believed.values).detach(), mask)
-            if level.number in self.nears:
-                self.nears[level.number] = near
-        return near
+    def _lead(self, level: Level, values: Tensor, mask: Tensor | None) -> Led:
+        """What leads, and how much is kept of what rests; of what is believed."""
+        found = self.led.get(level.number)
+        if found is None:
+            believed = self.believed.get(level.number)
+            costs = (values if believed is None else believed.values).detach()
+            lead = None
+            if level.operation in self.leads:
+                lead = dearness(costs) if level.operation == "&" else nearness(costs, mask)
+            found = lead, unrest(costs, mask, level.logarithmic) if level.rests else None
+            if level.number in self.led:
+                self.led[level.number] = found
+        return found
 
     def _lean(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None if self.rows is None else level.columns(self.rows)
@@ -135,12 +148,12 @@ def find_settled(branch: Branch) -> Iterator[JunctionBranch]:
 
 
 def find_fixed(branch: Branch) -> Iterator[int]:
-    """The levels of ``or`` below a branch whose operands are atoms: no weight changes their values."""
+    """The levels of ``and`` and ``or`` below a branch whose operands are atoms: no weight changes their values."""
     below = branch.groups if isinstance(branch, JunctionBranch) else ()
     below = (branch.operand,) if isinstance(branch, QuantifierBranch) else below
     for group in below:
         yield from find_fixed(group)
-    if below and all(isinstance(group, Leaf) for group in below) and branch.level.operation == "|":  # type: ignore[attr-defined]
+    if below and all(isinstance(group, Leaf) for group in below) and branch.level.operation != ">>":  # type: ignore[attr-defined]
         yield branch.level.number  # type: ignore[attr-defined]
 
 
@@ -163,6 +176,23 @@ def nearness(costs: Tensor, mask: Tensor | None) -> Tensor:
     least = costs.amin(1, keepdim=True) if costs.shape[1] else costs
     ratio = torch.where(costs > least, least / costs, 1.0)
     return ratio.square().square()
+
+
+def dearness(costs: Tensor) -> Tensor:
+    """``(c / c_max)^2`` for the costs ``c`` of an ``and``, ``(batch, k, ...)``: 1 for the dearest operand, and 0 for those that are
+    met, so that they do not dilute what is not.
+
+    Example:
+        >>> import torch
+        >>> dearness(torch.tensor([[1.0, 2.0], [0.0, 2.0], [0.0, 0.0]]))
+        tensor([[0.2500, 1.0000],
+                [0.0000, 1.0000],
+                [1.0000, 1.0000]])
+    """
+    if not costs.shape[1]:
+        return costs
+    most = costs.amax(1, keepdim=True)  # which may be 0, or without end
+    return torch.where(costs < most, costs / most, 1.0).square()
 
 
 def _shared_mask(level: Level, mask: Tensor | None) -> Tensor | None:
@@ -192,6 +222,8 @@ class Manner:
     lean: float = 1.0  # what that of implications is
 
 
+SMALLEST = 1e-20
+"""A slope that moves nothing, and is not 0."""
 GRADIENT = Manner()
 """Along the gradient, and nothing else."""
 
@@ -251,7 +283,7 @@ def _descend(
         if not isinstance(branch.operand, (JunctionBranch, QuantifierBranch)):
             return
         assert isinstance(seen, Joined)
-        below = _pass_down(slope, seen, local)
+        below = _pass_down(slope, seen, manner)
         if below.shape[1] == 1:  # the same for all operands
             below = below.view(below.shape[0], *(1,) * len(branch.dims), *below.shape[2:])
         else:
@@ -264,21 +296,23 @@ def _descend(
     start = 0
     for group, count in zip(branch.groups, branch.counts):
         if isinstance(group, (JunctionBranch, QuantifierBranch)):
-            below = _pass_down(slope, seen, local)
+            below = _pass_down(slope, seen, manner)
             below = below if below.shape[1] == 1 else below.narrow(1, start, count)
             result = mixture.joined[group.level.number].result  # type: ignore[index]
             _descend(group, _sum_to(below, result.shape, 2 + len(branch.lanes), local), mixture, moves, notes, manner)
         start += count
 
 
-def _pass_down(slope: Tensor, seen: Joined | Leaning, local: bool) -> Tensor:
+def _pass_down(slope: Tensor, seen: Joined | Leaning, manner: Manner) -> Tensor:
     """The slope at each operand ``(batch, k, ...)``, or ``(batch, 1, ...)`` if it is the same; 0 at those that do not exist."""
     slope = slope.unsqueeze(1)
     if isinstance(seen, Leaning):
-        return slope if local else slope * torch.stack([1.0 - seen.weight, seen.weight], 1)
-    if not local:
+        return slope if manner.local else slope * torch.stack([1.0 - seen.weight, seen.weight], 1)
+    if not manner.local and not manner.masked:
         return slope * seen.passed
-    return slope if seen.mask is None else slope * seen.mask
+    # Where some do not exist only these have 0: one that another outweighs is still there.
+    below = slope if manner.local else slope * seen.passed.clamp_min(SMALLEST)
+    return below if seen.mask is None else below * seen.mask
 
 
 def _move(level: Level, seen: Joined, rule: UpdateRule, slope: Tensor, can_be_empty: bool, manner: Manner) -> Tensor:

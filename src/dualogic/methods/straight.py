@@ -187,7 +187,7 @@ def losses_again(program: DualProgram, rows: Tensor, kept: Tensors, told: Told, 
     delta, *tensors = kept
     shares: dict[int, Any] = {level.number: told.share if level.share is None else level.share for level in program.leaning}
     shares.update(zip([level.number for level in program.leaning if level.share is None], tensors))
-    mixture = Mixture(program.rule, rows, nearest=program.nearest, shares=shares)
+    mixture = Mixture(program.rule, rows, leads=program.leads, shares=shares)
     return truncated_normal_loss(program.plan.fold(values, mixture), delta)
 
 

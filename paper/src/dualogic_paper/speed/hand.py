@@ -44,6 +44,23 @@ def nearness(costs: Tensor, dim: int) -> Tensor:
     return (costs.amin(dim, keepdim=True) / costs).square().square()
 
 
+def dearness(costs: Tensor, dim: int) -> Tensor:
+    """How dear each operand of an *and* is beside the dearest."""
+    costs = costs + TINY
+    return (costs / costs.amax(dim, keepdim=True)).square()
+
+
+def unrest(costs: Tensor, dim: int) -> Tensor:
+    """How much of its cost an *or* of truth values keeps: nothing where they are believed to 1 in sum."""
+    beliefs = torch.exp(-costs)
+    return (1 - beliefs.sum(dim)).clamp_min(0) / (1 - beliefs.amax(dim)).clamp_min(TINY)
+
+
+def unrest_of_two(one: Tensor, two: Tensor) -> Tensor:
+    first, second = torch.exp(-one), torch.exp(-two)
+    return (1 - first - second).clamp_min(0) / (1 - torch.maximum(first, second)).clamp_min(TINY)
+
+
 def normalised(weights: Tensor, dim: int) -> Tensor:
     return weights / weights.sum(dim, keepdim=True)
 
@@ -66,15 +83,17 @@ class Clauses:
             near = nearness(costs, dim)
             outer, inner = self.split(rows)
             clause = (normalised(inner * near, dim) * costs).sum(dim)
-            mu = (outer * clause).sum(1, keepdim=True)
+            mu = (normalised(outer * dearness(clause, 1), 1) * clause).sum(1, keepdim=True)
             slope = STEP * slope_of(mu, self.delta)
-            move_outer = slope * (outer * (0.5 * clauses)).clamp_max(1) * (clause - mu)
+            move_outer = slope * (outer * (0.5 * clauses)).clamp_max(1) * (clause - (outer * clause).sum(1, keepdim=True))
             pace = inner if self.atoms == 2 else (inner * (0.5 * self.atoms)).clamp_max(1)
             move_inner = slope[:, :, None] * pace * ((inner * costs).sum(dim, keepdim=True) - costs)
             rows = rows + torch.cat([move_outer, move_inner.flatten(1)], 1)
             self.table[index] = rows
             outer, inner = self.split(rows)
-            weights = outer.unsqueeze(dim) * normalised(inner * near, dim)
+            inner = normalised(inner * near, dim)
+            outer = normalised(outer * dearness((inner * costs).sum(dim), 1), 1)
+            weights = outer.unsqueeze(dim) * inner
         return self.finish((weights * costs).sum((1, 2)))
 
     def finish(self, mu: Tensor) -> Tensor:
@@ -121,15 +140,18 @@ class Pairs(Clauses):
             outer, inner = self.split(rows)
             used = self.use(inner, first, second)
             clause = torch.lerp(two, one, used)
-            mu = (outer * clause).sum(1, keepdim=True)
+            mu = (normalised(outer * dearness(clause, 1), 1) * clause).sum(1, keepdim=True)
             slope = STEP * slope_of(mu, self.delta)
-            move_outer = slope * (outer * (0.5 * clauses)).clamp_max(1) * (clause - mu)
+            move_outer = slope * (outer * (0.5 * clauses)).clamp_max(1) * (clause - (outer * clause).sum(1, keepdim=True))
             move_inner = (2 * slope) * inner * (1 - inner) * (two - one)
             rows = rows + torch.cat([move_outer, move_inner], 1)
             self.table[index] = rows
             outer, inner = self.split(rows)
             used = self.use(inner, first, second)
-        return self.finish((outer * torch.lerp(two, one, used)).sum(1))
+        clause = torch.lerp(two, one, used)
+        with torch.no_grad():
+            outer = normalised(outer * dearness(clause, 1), 1)
+        return self.finish((outer * clause).sum(1))
 
     @staticmethod
     def use(inner: Tensor, first: Tensor, second: Tensor) -> Tensor:
@@ -236,18 +258,19 @@ class Shop:
         with torch.no_grad():
             near = nearness(members, 2), nearness(kinds, 1)
             fourth = [side.square().square() for side in (left, right, food, other)]
+            kept = unrest_of_two(left, right), unrest(members, 2), unrest_of_two(food, other), unrest(kinds, 1).unsqueeze(1)
             rows = self.table[index]
             weights = self.weights(rows)
             every, pair, some, apart, any_kind = weights
             used = self.used(weights, near, fourth)
-            denied, one, mixed = self.mix(used, left, right, members, food, other, kinds)
-            excluded = (every * denied).sum(2)
+            denied, one, mixed = self.mix(used, kept, left, right, members, food, other, kinds)
+            excluded = (normalised(every * dearness(denied, 2), 2) * denied).sum(2)
             consequents = torch.cat([parents, one], 1)
             mu = torch.cat([excluded, self.implications.cost(kinds, one), mixed], 1)
             slope = STEP * slope_of(mu, self.delta[30:])
             first, second, third, last = slope[:, :6, None], slope[:, 6:12, None], slope[:, 12:14], slope[:, 14:]
             moves = [
-                first * (every * 5).clamp_max(1) * (denied - excluded.unsqueeze(2)),
+                first * (every * 5).clamp_max(1) * (denied - (every * denied).sum(2, keepdim=True)),
                 first * (2 * pair * (1 - pair)) * (right - left),
                 second * (some * 2.5).clamp_max(1) * ((some * members).sum(2, keepdim=True) - members),
                 third * (2 * apart * (1 - apart)) * (other - food),
@@ -257,10 +280,12 @@ class Shop:
             self.table[index] = rows
             weights = self.weights(rows)
             used = self.used(weights, near, fourth)
-        denied, one, mixed = self.mix(used, left, right, members, food, other, kinds)
+        denied, one, mixed = self.mix(used, kept, left, right, members, food, other, kinds)
+        with torch.no_grad():
+            every = normalised(weights[0] * dearness(denied, 2), 2)
         implied = self.implications(antecedents, torch.cat([parents, one], 1))
         self.implications.learn(antecedents, consequents)
-        mu = torch.cat([implied[:, :30], (weights[0] * denied).sum(2), implied[:, 30:], mixed], 1)
+        mu = torch.cat([implied[:, :30], (every * denied).sum(2), implied[:, 30:], mixed], 1)
         loss = loss_of(mu, self.delta).mean()
         with torch.no_grad():
             self.delta = next_delta(mu.relu(), self.delta)
@@ -290,9 +315,17 @@ class Shop:
 
     @staticmethod
     def mix(
-        used: list[Tensor], left: Tensor, right: Tensor, members: Tensor, food: Tensor, other: Tensor, kinds: Tensor
+        used: list[Tensor],
+        kept: tuple[Tensor, ...],
+        left: Tensor,
+        right: Tensor,
+        members: Tensor,
+        food: Tensor,
+        other: Tensor,
+        kinds: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The costs of the *or*s: of two members, of a kind's members, and of the last three rules."""
-        apart = torch.lerp(other, food.expand_as(other), used[2])
-        something = (used[3] * kinds).sum(1, keepdim=True)
-        return torch.lerp(right, left, used[0]), (used[1] * members).sum(2), torch.cat([apart, something], 1)
+        apart = torch.lerp(other, food.expand_as(other), used[2]) * kept[2]
+        something = (used[3] * kinds).sum(1, keepdim=True) * kept[3]
+        denied, one = torch.lerp(right, left, used[0]) * kept[0], (used[1] * members).sum(2) * kept[1]
+        return denied, one, torch.cat([apart, something], 1)
