@@ -167,8 +167,8 @@ MUTANTS = (
     Mutant(
         "padding is passed on",
         "src/dualogic/methods/mixture.py",
-        "return slope if seen.mask is None else slope * seen.mask\n",
-        "return slope if seen.mask is None else slope.expand(torch.broadcast_shapes(slope.shape, seen.mask.shape))\n",
+        "return below if seen.mask is None else below * seen.mask\n",
+        "return below if seen.mask is None else below.expand(torch.broadcast_shapes(below.shape, seen.mask.shape))\n",
         "tests/loss tests/duals tests/methods",
     ),
     Mutant(

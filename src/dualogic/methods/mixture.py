@@ -179,8 +179,8 @@ def nearness(costs: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def dearness(costs: Tensor) -> Tensor:
-    """``(c / c_max)^2`` for the costs ``c`` of an ``and``, ``(batch, k, ...)``: 1 for the dearest operand, and 0 for those that are
-    met, so that they do not dilute what is not.
+    """``(c / c_max)^2`` for the costs ``c`` of an ``and``, ``(batch, k, ...)``: 1 for the dearest operand, and 0 for those that
+    are met, so that they do not dilute what is not.
 
     Example:
         >>> import torch
