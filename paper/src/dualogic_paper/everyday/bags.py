@@ -29,7 +29,6 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 500, 
 
     (known, answers), (others, hidden), (tests, true) = (make_things(count) for count in (labelled, pool, test))
     network = nn.Sequential(perceptron(FEATURES, 32, 1), nn.Flatten(-2))
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def task_loss() -> Tensor:
         return binary_cross_entropy_with_logits(network(known), answers.float())
@@ -37,7 +36,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 500, 
     def bind(index: Tensor) -> dict[str, Tensor]:
         return {"faulty_part": network(others[index]), "faulty": hidden[index].any(1).float()}
 
-    train(optimizer, make_loss(RULES, pool), batches(pool, 50, epochs, seed), task_loss, bind)
+    train(network, make_loss(RULES, pool), batches(pool, 50, epochs, seed), task_loss, bind)
     with torch.no_grad():
         said = network(tests)
     return {
@@ -47,10 +46,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 500, 
     }
 
 
-PROBLEM = Problem(
-    name="bags",
-    about="faults of parts, where mostly the whole was looked at; a whole has a fault if and only if some part has",
-    run=run,
-    small={"pool": 50, "test": 40, "epochs": 2},
-    tuned=True,
-)
+ABOUT = "faults of parts, where mostly the whole was looked at; a whole has a fault if and only if some part has"
+PROBLEM = Problem("bags", ABOUT, run, tuned=True)

@@ -55,9 +55,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500,
     }
 
 
-PROBLEM = Problem(
-    name="causes",
-    about="one or several of five causes of a stop; a plain *or*, which one operand meets three times in four",
-    run=run,
-    small={"pool": 200, "test": 100, "epochs": 2},
-)
+ABOUT = "one or several of five causes of a stop; a plain *or*, which one operand meets three times in four"
+PROBLEM = Problem("causes", ABOUT, run)

@@ -48,11 +48,5 @@ def run(make_loss: LossFactory, seed: int, pool: int = 1000, epochs: int = 40) -
     }
 
 
-PROBLEM = Problem(
-    name="exactly_one",
-    about="digits by ten yes-or-no outputs, ten labels a digit; exactly one output is a yes",
-    primary="accuracy",
-    title="accuracy",
-    run=run,
-    small={"pool": 300, "epochs": 2},
-)
+ABOUT = "digits by ten yes-or-no outputs, ten labels a digit; exactly one output is a yes"
+PROBLEM = Problem("exactly_one", ABOUT, run, "accuracy", "accuracy")

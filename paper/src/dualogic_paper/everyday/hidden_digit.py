@@ -6,7 +6,6 @@ without labels. The shortcut is to unlearn the other side, so that nothing turns
 it is kept.
 """
 
-import dataclasses
 import functools
 
 import torch
@@ -47,7 +46,7 @@ def make_network() -> nn.Module:
     )
 
 
-def run(make_loss: LossFactory, seed: int, hidden: int = 6, looks_like: int = 9, epochs: int = 40) -> Metrics:
+def run(make_loss: LossFactory, seed: int, hidden: int, looks_like: int, epochs: int = 40) -> Metrics:
     """Train on labels of all digits but the hidden one, and from the first step on the rule: what it looks like upside down."""
     images, digits = load_images()
     tested, training = divide_by_class(digits, DIGITS, lambda count: [round(HELD_OUT * count)], seed)
@@ -86,18 +85,10 @@ def measure(network: nn.Module, images: Tensor, digits: Tensor, hidden: int, loo
     }
 
 
-PROBLEM_SIX = Problem(
-    name="hidden_six",
-    about="digits without a label for 6; what turns into a 9 is a 6",
-    primary="accuracy",
-    title="accuracy",
-    run=run,
-    small={"epochs": 1},
-    tuned=True,
-)
-PROBLEM_NINE = dataclasses.replace(
-    PROBLEM_SIX,
-    name="hidden_nine",
-    about="digits without a label for 9; what turns into a 6 is a 9",
-    run=functools.partial(run, hidden=9, looks_like=6),
+PROBLEM_SIX, PROBLEM_NINE = (
+    Problem(name, about, functools.partial(run, hidden=hidden, looks_like=15 - hidden), "accuracy", "accuracy", tuned=True)
+    for name, hidden, about in (
+        ("hidden_six", 6, "digits without a label for 6; what turns into a 9 is a 6"),
+        ("hidden_nine", 9, "digits without a label for 9; what turns into a 6 is a 9"),
+    )
 )

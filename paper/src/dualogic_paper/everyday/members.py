@@ -53,13 +53,12 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 600, 
         make_members(count, generator, centres) for count in (labelled, pool, test)
     )
     network = perceptron(ANSWERS, 64, len(KINDS))
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def bind(index: Tensor) -> dict[str, Tensor]:
         return {"kind": network(others[index]), **{name: values[index] for name, values in register.items()}}
 
     steps = batches(pool, 60, epochs, seed)
-    train(optimizer, make_loss(RULES, pool), steps, lambda: cross_entropy(network(known), kinds), bind)
+    train(network, make_loss(RULES, pool), steps, lambda: cross_entropy(network(known), kinds), bind)
     with torch.no_grad():
         said = network(tests)
     found = said.argmax(-1)
@@ -70,12 +69,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 600, 
     }
 
 
-PROBLEM = Problem(
-    name="members",
-    about="kinds of members by a survey, five labels each; rules that conclude with facts of a register, such as an age",
-    run=run,
-    small={"pool": 60, "test": 50, "epochs": 2},
-    primary="accuracy",
-    title="accuracy",
-    tuned=True,
-)
+ABOUT = "kinds of members by a survey, five labels each; rules that conclude with facts of a register, such as an age"
+PROBLEM = Problem("members", ABOUT, run, "accuracy", "accuracy", tuned=True)

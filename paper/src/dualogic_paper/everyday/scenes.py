@@ -62,9 +62,4 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 1500,
     }
 
 
-PROBLEM = Problem(
-    name="scenes",
-    about="eleven labels of photos; equivalences and an exclusive or",
-    run=run,
-    small={"pool": 200, "test": 100, "epochs": 2},
-)
+PROBLEM = Problem("scenes", "eleven labels of photos; equivalences and an exclusive or", run)

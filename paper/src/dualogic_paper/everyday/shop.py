@@ -99,10 +99,4 @@ def measure(network: nn.Module, features: Tensor, labels: Tensor) -> Metrics:
     }
 
 
-PROBLEM = Problem(
-    name="shop",
-    about="36 labels of products; a hierarchy, exclusions and cardinalities in 45 rules",
-    run=run,
-    small={"pool": 200, "test": 100, "epochs": 2},
-    tuned=True,
-)
+PROBLEM = Problem("shop", "36 labels of products; a hierarchy, exclusions and cardinalities in 45 rules", run, tuned=True)

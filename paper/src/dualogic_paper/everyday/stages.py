@@ -48,12 +48,11 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 8, pool: int = 200, t
     centres = torch.randn(len(STAGES), CHANNELS, generator=generator)
     (known, stages), (others, _), (tests, truth) = (make_nights(n, generator, centres) for n in (labelled, pool, test))
     network, steps = perceptron(CHANNELS, 48, len(STAGES)), batches(pool, 50, epochs, seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def task_loss() -> Tensor:
         return cross_entropy(network(known).flatten(0, 1), stages.flatten())
 
-    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: {"stage": network(others[index])})
+    train(network, make_loss(RULES, pool), steps, task_loss, lambda index: {"stage": network(others[index])})
     with torch.no_grad():
         logits = network(tests)
     said = logits.argmax(-1)
@@ -66,12 +65,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 8, pool: int = 200, t
     }
 
 
-PROBLEM = Problem(
-    name="stages",
-    about="stages of sleep, moment by moment; which may follow which",
-    primary="accuracy",
-    title="accuracy",
-    run=run,
-    small={"pool": 50, "test": 20, "epochs": 2},
-    tuned=True,
-)
+ABOUT = "stages of sleep, moment by moment; which may follow which"
+PROBLEM = Problem("stages", ABOUT, run, "accuracy", "accuracy", tuned=True)

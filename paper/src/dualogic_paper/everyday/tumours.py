@@ -25,12 +25,7 @@ SEEN = 20
 """Measurements that the network sees: means and errors come first in the table, the largest cells last."""
 
 malignant, large, small, dented = (dl.boolean(name, input="logits") for name in ANSWERS)
-RULES = {
-    "large": large >> malignant,
-    "dented": dented >> malignant,
-    "small": small >> ~malignant,
-    "sizes": ~(large & small),
-}
+RULES = {"large": large >> malignant, "dented": dented >> malignant, "small": small >> ~malignant, "sizes": ~(large & small)}
 
 
 def load_tumours(seed: int) -> tuple[Tensor, Tensor]:
@@ -63,9 +58,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 30, pool: int = 300, 
     }
 
 
-PROBLEM = Problem(
-    name="tumours",
-    about="four answers about tumours from a real table, thirty labels; implications between answers that all have labels",
-    run=run,
-    small={"pool": 120, "epochs": 2},
-)
+ABOUT = "four answers about tumours from a real table, thirty labels; implications between answers that all have labels"
+PROBLEM = Problem("tumours", ABOUT, run)
