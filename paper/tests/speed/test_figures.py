@@ -26,7 +26,7 @@ def test_files_are_complete_and_consistent():
                 assert entry["passed"] == (entry["value"] <= entry["bound"])
 
 
-@pytest.mark.parametrize("make", [report.block, report.short_block])
+@pytest.mark.parametrize("make", [make for _, make in report.PAGES.values()])
 def test_a_changed_figure_changes_the_pages(make):
     found = report.load()
     before = make(found)

@@ -24,17 +24,13 @@ class Figure:
 
 
 NETWORKS = {"resnet50": "ResNet50", "vgg16": "VGG16", "densenet100": "DenseNet100"}
+EAGER = ", batch 128+128, bfloat16, eager training step with rule / without"
 SIZES = {"1e3": 10**3, "1e4": 10**4, "1e5": 10**5, "1e6": 10**6}
 FIGURES: dict[str, Figure] = {
     "rule_eager": Figure("CIFAR-100 rule, batch 128, 30,000 samples: eager step / by hand", 1.1),
     "rule_fastest": Figure("the same, compiled or captured in a CUDA graph / by hand, eager", 0.35),
     "rule_gpu_time": Figure("the same, GPU time per step", 0.15, "ms"),
-    **{
-        f"eager_{name}": Figure(
-            f"{title}, batch 128+128, bfloat16, eager training step with rule / without", 1.02 if name == "vgg16" else 1.01
-        )
-        for name, title in NETWORKS.items()
-    },
+    **{f"eager_{name}": Figure(f"{title}{EAGER}", 1.02 if name == "vgg16" else 1.01) for name, title in NETWORKS.items()},
     **{f"network_{name}": Figure(f"{title}: the same, the whole step captured", 1.01) for name, title in NETWORKS.items()},
     "train_cifar": Figure("CIFAR-100 rule, batch 128: training step / the fastest of three layouts by hand", 1.0),
     "train_implication": Figure("`P >> Q`, batch 64: training step with duals / LTNtorch's, one flat variable, no duals", 1.0),
@@ -109,9 +105,10 @@ def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
 def table(found: dict[str, dict[str, Any]], names: Iterable[str] = FIGURES) -> str:
     """Some figures of all machines, in Markdown."""
     rows = []
-    for name, figure in ((name, FIGURES[name]) for name in names):
-        cells = [show_entry(figure, found.get(machine, {"figures": {}})["figures"].get(name)) for machine in MACHINES]
-        rows.append([figure.what, f"{figure.bound:g}{figure.unit and ' '}{figure.unit}", *cells])
+    for name in names:
+        figure, of_each = FIGURES[name], [found.get(machine, {"figures": {}})["figures"] for machine in MACHINES]
+        cells = [show_entry(figure, figures.get(name)) for figures in of_each]
+        rows.append([figure.what, f"{figure.bound:g} {figure.unit}".strip(), *cells])
     return pipe_table(["what", "bound", *MACHINES.values()], rows)
 
 
@@ -120,12 +117,10 @@ def block(found: dict[str, dict[str, Any]]) -> str:
     return "\n\n".join([table(found), *(show_machine(title, found[name]) for name, title in MACHINES.items() if name in found)])
 
 
-def short_block(found: dict[str, dict[str, Any]]) -> str:
-    """Three figures for the README."""
-    return table(found, SHORT)
-
-
-PAGES = {ROOT / "docs" / "speed.md": ("benchmarks", block), ROOT.parent / "README.md": ("costs", short_block)}
+PAGES = {
+    ROOT / "docs" / "speed.md": ("benchmarks", block),
+    ROOT.parent / "README.md": ("costs", lambda found: table(found, SHORT)),
+}
 """What is made of the files: for each page its marks, and what stands between them."""
 
 
