@@ -49,23 +49,10 @@ def measure_rates(horizons: Sequence[int], seeds: int, batch: int = 8, samples: 
     found = []
     for variant, measured in zip(VARIANTS, squares.unbind(1)):
         slopes = fit_slopes(horizons, measured)
-        found.append(
-            {
-                **dataclasses.asdict(variant),
-                "mean_square": measured.mean(1).tolist(),
-                "slope": slopes.mean().item(),
-                "slope_error": (slopes.std() / len(slopes) ** 0.5).item(),
-            }
-        )
-    return {
-        "samples": samples,
-        "parameters": parameters,
-        "batch": batch,
-        "gamma": GAMMA,
-        "seeds": seeds,
-        "horizons": list(horizons),
-        "runs": found,
-    }
+        fit = {"slope": slopes.mean().item(), "slope_error": (slopes.std() / len(slopes) ** 0.5).item()}
+        found.append({**dataclasses.asdict(variant), "mean_square": measured.mean(1).tolist(), **fit})
+    settings = {"samples": samples, "parameters": parameters, "batch": batch, "gamma": GAMMA, "seeds": seeds}
+    return {**settings, "horizons": list(horizons), "runs": found}
 
 
 class Chains:
