@@ -33,17 +33,12 @@ from dualogic_paper.tasks import TASKS
 
 MINUS = "\N{MINUS SIGN}"
 Value = TypeVar("Value")
-_FIGURE = re.compile(r"(?P<start><!-- figure (?P<what>[^>]*?) -->).*?(?P<end><!-- /figure -->)", re.DOTALL)
+FIGURE = re.compile(r"(?P<start><!-- figure (?P<what>[^>]*?) -->).*?(?P<end><!-- /figure -->)", re.DOTALL)
 
 
 def fill(page: str, tables: Mapping[str, Table]) -> str:
     """Bring the figures of a page up to date; refuses one that is of no table, row or column that there is."""
-    return _FIGURE.sub(lambda match: f"{match['start']}{_show(match['what'], tables)}{match['end']}", page)
-
-
-def strip_figures(page: str) -> str:
-    """A page without what is filled in."""
-    return _FIGURE.sub("", page)
+    return FIGURE.sub(lambda match: f"{match['start']}{_show(match['what'], tables)}{match['end']}", page)
 
 
 def _show(what: str, tables: Mapping[str, Table]) -> str:

@@ -154,15 +154,14 @@ def _write(file: Path, task: str, runs: list[Run]) -> None:
 
 def _to_json(run: Run) -> dict[str, Any]:
     names = dict.fromkeys(name for row in run.curve for name in row)
-    history = {name: [_short(row.get(name), 10 if name == "epoch" else 4) for row in run.curve] for name in names}
+    history = {name: [_shorten(row.get(name), 10 if name == "epoch" else 4) for row in run.curve] for name in names}
     values = {**run.values, "history": history}
     for part in ("validation", "test", "last", "pool"):
         values[part] = {name: value if math.isfinite(value) else None for name, value in values[part].items()}
     return values
 
 
-def _short(value: float | None, digits: int) -> float | int | None:
-    """Fewer digits: four are enough to draw a curve."""
+def _shorten(value: float | None, digits: int) -> float | int | None:
     if value is None or not math.isfinite(value):
         return None
     rounded = float(f"{value:.{digits}g}")
@@ -170,5 +169,4 @@ def _short(value: float | None, digits: int) -> float | int | None:
 
 
 def _file_name(label: str) -> str:
-    """A label as a file name."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", label).strip("-")

@@ -92,7 +92,7 @@ def make_table(results: Results) -> Table:
     timed = not results.times and any(EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs)
     if timed:
         columns = (*columns, Column(EPOCH_SECONDS, "s / epoch", "neither"))
-    rows = [_make_row(name, group, columns, results) for name, group in group_runs(results)]
+    rows = [_make_main_row(name, group, columns, results) for name, group in group_runs(results)]
     rows = _show_published_once(rows)
     absent = methods_of(results.task, results.runs[0].hyper) - {row.method for row in rows}
     rows += [_unmeasured_row(method, columns, results) for method in absent]
@@ -111,37 +111,36 @@ def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
     return text + (f", unfinished {unfinished}" if unfinished else "")
 
 
-def make_cell(runs: Sequence[Run], read: Callable[[Run], float | None], decimals: int) -> Cell:
-    """A figure of each run, those of diverged runs left out and counted."""
-    found = [(run.seed, read(run)) for run in runs if not run.diverged]
-    kept = {seed: value for seed, value in found if value is not None and math.isfinite(value)}
-    return Cell(tuple(kept.values()), len(runs), sum(run.diverged for run in runs), decimals, seeds=tuple(kept))
+def make_row(
+    label: str, runs: Sequence[Run], results: Results, columns: Sequence[Column], read: Callable[[Run, str], float | None]
+) -> Row:
+    """A row of figures, which ``read`` finds by a column's key; those of diverged runs are left out and counted."""
+    method, diverged, cells = runs[0].method, sum(run.diverged for run in runs), []
+    for column in columns:
+        found = [(run.seed, read(run, column.key)) for run in runs if not run.diverged]
+        kept = {seed: value for seed, value in found if value is not None and math.isfinite(value)}
+        cells.append(Cell(tuple(kept.values()), len(runs), diverged, column.decimals, seeds=tuple(kept)))
+    return Row(show_name(method, label), label, method, count_seeds(label, runs, results), tuple(cells))
 
 
-def seconds_of_epoch(run: Run) -> float | None:
-    """Seconds of training for each epoch."""
-    epochs = run.hyper.get("epochs")
-    return float(run.values["seconds"]) / epochs if epochs else None
-
-
-def _make_row(label: str, runs: Sequence[Run], columns: Sequence[Column], results: Results) -> Row:
+def _make_main_row(label: str, runs: Sequence[Run], columns: Sequence[Column], results: Results) -> Row:
     method = runs[0].method
     published = find_published(results.task, method, runs[0].hyper)
-    cells = []
-    for column in columns:
-        if column.key == EPOCH_SECONDS:
-            cell = make_cell(runs, seconds_of_epoch, column.decimals)
-        elif column is matching.MATCHED:
-            own = [] if method == arms.NO_RULE else runs  # at its own entropy it has its own satisfaction
-            cell = make_cell(own, lambda run: matching.match_temperature(run, results.runs), column.decimals)
-        elif column is matching.EQUALLY_CERTAIN:
-            cell = make_cell(runs, matching.equally_certain, column.decimals)
-        else:
-            cell = make_cell(runs, lambda run, key=column.key: run.values["test"].get(key), column.decimals)  # type: ignore[misc]
-        cells.append(dataclasses.replace(cell, published=published.get(column.key)))
+
+    def read(run: Run, key: str) -> float | None:
+        if key == EPOCH_SECONDS:
+            return float(run.values["seconds"]) / run.hyper["epochs"] if run.hyper.get("epochs") else None
+        if key == matching.MATCHED.key:
+            return matching.match_temperature(run, results.runs)
+        test: dict[str, float] = run.values["test"]
+        return matching.equally_certain(test) if key == matching.EQUALLY_CERTAIN.key else test.get(key)
+
+    row = make_row(label, runs, results, columns, read)
+    cells = [dataclasses.replace(cell, published=published.get(column.key)) for cell, column in zip(row.cells, columns)]
+    if method == arms.NO_RULE and matching.MATCHED in columns:  # at its own entropy it has its own satisfaction
+        cells[columns.index(matching.MATCHED)] = Cell((), 0, 0, matching.MATCHED.decimals)
     taught = runs[0].made is None or teaches(runs[0].settled_task, runs[0].made)
-    name = show_name(method, label) + ("" if taught else f", {NO_GRADIENT}")
-    return Row(name, label, method, count_seeds(label, runs, results), tuple(cells), taught)
+    return dataclasses.replace(row, name=row.name + ("" if taught else f", {NO_GRADIENT}"), cells=tuple(cells), teaches=taught)
 
 
 def _show_published_once(rows: Sequence[Row]) -> list[Row]:
