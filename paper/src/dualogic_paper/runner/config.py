@@ -116,9 +116,14 @@ class Machine:
         Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
 
 
+GONE = {"decayed": "all", "augment": "crop", "rule_from": 0.0}
+"""Hyper-parameters that there were, and the value with which each did nothing."""
+
+
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration that was written before some of its task's hyper-parameters were there: these have their defaults."""
-    return {**config, "task": {**usual_values(TASKS[config["task"]["name"]]), **config["task"]}}
+    """A configuration of an earlier version: hyper-parameters that were not there have their defaults, and some are gone."""
+    there = {name: value for name, value in config["task"].items() if name not in GONE or value != GONE[name]}
+    return {**config, "task": {**usual_values(TASKS[config["task"]["name"]]), **there}}
 
 
 def usual_values(kind: type) -> dict[str, Any]:
