@@ -1,21 +1,20 @@
 """``dualogic data``."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
-from dualogic.cli import require
 from dualogic.errors import DualogicError, MissingDataError, OptionError
-
-if TYPE_CHECKING:
-    from dualogic_paper.data.download import OnProgress
+from dualogic_paper.data import NAMES
+from dualogic_paper.data.cache import cache_path, describe_cache, open_cache
+from dualogic_paper.data.download import OnProgress
+from dualogic_paper.data.fetch import get
+from dualogic_paper.data.schema import check_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,26 +37,17 @@ class Get:
 
     def run(self) -> int:
         """Fetch and convert; goes on after a set that fails."""
-        require("paper", "numpy", "pooch", "PIL", "sklearn", "rich")
-        from dualogic_paper.data.fetch import get
-
         failed = False
         for name in _choose(self.names):
             try:
                 with _progress() as on_progress:
-                    path, manifest, made = get(
-                        name,
-                        self.folder,
-                        files=self.files,
-                        keep=self.keep,
-                        accept_different=self.accept_different,
-                        on_progress=on_progress,
-                    )
+                    options = (self.folder, self.files, self.keep, self.accept_different)
+                    path, manifest, made = get(name, *options, on_progress=on_progress)
             except (DualogicError, OSError) as error:  # a full disk, a folder that may not be written to
                 failed = True
                 print(f"dualogic: {error}", file=sys.stderr)
             else:
-                print(f"{name}: {'made' if made else 'already there'}, {path} ({_size(manifest.size)})")
+                print(f"{name}: {'made' if made else 'already there'}, {path} ({manifest.size / 1e6:.1f} MB)")
                 if not manifest.reference:
                     print(f"{name}: its content differs from what the project's results were measured on")
         return int(failed)
@@ -72,14 +62,10 @@ class List:
 
     def run(self) -> int:
         """Look, without reading the caches."""
-        require("paper", "numpy", "pooch")
-        from dualogic_paper.data import NAMES
-        from dualogic_paper.data.cache import cache_path, describe_cache
-
         print(cache_path(NAMES[0], self.folder).parent)
         for name in NAMES:
             path = cache_path(name, self.folder)
-            size = _size(path.stat().st_size) if path.exists() else ""
+            size = f"{path.stat().st_size / 1e6:.1f} MB" if path.exists() else ""
             print(f"{name:<9}{size:>9}  {describe_cache(name, self.folder)}")
         return 0
 
@@ -95,10 +81,6 @@ class Check:
 
     def run(self) -> int:
         """Check."""
-        require("paper", "numpy", "pooch")
-        from dualogic_paper.data import NAMES
-        from dualogic_paper.data.cache import cache_path, describe_cache, open_cache
-
         there = [name for name in NAMES if cache_path(name, self.folder).exists()]
         if not there and not self.names:
             raise MissingDataError(f"no data set in {cache_path(NAMES[0], self.folder).parent}; type: dualogic data get NAME")
@@ -131,9 +113,6 @@ class Data:
 
 
 def _choose(names: tuple[str, ...]) -> tuple[str, ...]:
-    from dualogic_paper.data import NAMES
-    from dualogic_paper.data.schema import check_name
-
     if "all" in names:
         return NAMES
     if not names:
@@ -141,10 +120,6 @@ def _choose(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         check_name(name)
     return tuple(dict.fromkeys(names))
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
 
 
 @contextmanager

@@ -1,11 +1,10 @@
 """``dualogic everyday``."""
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 
-from dualogic.cli import require
 from dualogic.errors import OptionError
+from dualogic_paper.arms import parse_seeds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +39,6 @@ class Everyday:
 
     def run(self) -> int:
         """Run what is missing, and print the table; the exit status is 1 if some runs could not be made."""
-        require("demo", "numpy")
         from dualogic_paper.everyday.problems import PROBLEMS
         from dualogic_paper.everyday.runner import Job, run_missing
         from dualogic_paper.everyday.setting import METHODS, NONE, Setting
@@ -53,7 +51,7 @@ class Everyday:
             raise OptionError(f"a problem must be one of {', '.join(PROBLEMS)}; got {', '.join(unknown)}")
         if self.jobs < 1:
             raise OptionError(f"--jobs must be 1 or more; got {self.jobs}")
-        store, seeds, broken = Store(self.out), read_seeds(self.seeds), 0
+        store, seeds, broken = Store(self.out), parse_seeds(",".join(self.seeds), "-", "0-7 or 20 21"), 0
         methods = [(method, weight) for weight in self.weights for method in self.methods or METHODS]
         # Training without rules is run once, whatever the weights.
         settings = list(dict.fromkeys(Setting(method, 1.0 if method == NONE else weight) for method, weight in methods))
@@ -67,23 +65,6 @@ class Everyday:
             page.write_text(update_page(page.read_text(encoding="utf-8"), runs), encoding="utf-8")
             print(f"written: {page}")
         return 1 if broken else 0
-
-
-def read_seeds(words: Sequence[str]) -> list[int]:
-    """Numbers and ranges as a list of seeds.
-
-    Example:
-        >>> read_seeds(["0-3", "20"])
-        [0, 1, 2, 3, 20]
-    """
-    seeds: list[int] = []
-    for word in words:
-        first, _, last = word.partition("-")
-        try:
-            seeds.extend(range(int(first), int(last or first) + 1))
-        except ValueError:
-            raise OptionError(f"seeds must be numbers or ranges, as in 0-7 or 20 21; got {word!r}") from None
-    return list(dict.fromkeys(seeds))
 
 
 COMMAND = Everyday

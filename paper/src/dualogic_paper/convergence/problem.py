@@ -5,7 +5,6 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from dualogic import Formula, var
 from dualogic.losses import DELTA_RULES, truncated_normal_loss, truncated_normal_slope
 
 
@@ -34,16 +33,6 @@ class SmoothProblem:
     def parameters(self) -> int:
         """How many weights are trained."""
         return self.inputs.shape[1]
-
-    def rule(self) -> Formula:
-        """The rule in the public language; ``r`` is bound to :meth:`residuals`.
-
-        Example:
-            >>> print(make_problem(samples=4, parameters=2, seed=0).rule())
-            r ** 2 / (1 + r ** 2) * 1 <= 0
-        """
-        r = var("r")
-        return r**2 / (1 + r**2) * float(self.scale) <= 0
 
     def residuals(self, weights: Tensor) -> Tensor:
         """``r`` for weights ``(chains, parameters)``: ``(chains, samples)``."""

@@ -69,9 +69,7 @@ class Chains:
 
     def _spread(self, value: Any) -> Tensor:
         """A number for each chain, ``(variants * seeds, 1)``."""
-        return torch.tensor(
-            [[float(value(variant))] for variant in self.variants for _ in range(self.seeds)], dtype=torch.float64
-        )
+        return torch.tensor([[float(value(one))] for one in self.variants for _ in range(self.seeds)], dtype=torch.float64)
 
     def run(self, horizon: int) -> Tensor:
         """The mean squared gradient of the whole loss over iterates, ``(variants, seeds)``."""

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from dualogic.errors import OptionError
 from dualogic_paper.data.cache import write_cache
-from dualogic_paper.data.schema import ALPHABET, Arrays, check_name
+from dualogic_paper.data.schema import ALPHABET, CIFAR10_CLASSES, STL10_CLASSES, Arrays, check_name
 
 Images = NDArray[np.uint8]
-CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-STL10_CLASSES = ("airplane", "bird", "automobile", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")  # its "car"
 CIFAR100_COARSE = (  # the superclass of each class
     *(4, 1, 14, 8, 0, 6, 7, 7, 18, 3, 3, 14, 9, 18, 7, 11, 3, 9, 7, 11, 6, 11, 5, 10, 7),
     *(6, 13, 15, 3, 15, 0, 11, 1, 10, 12, 14, 16, 9, 11, 5, 5, 19, 8, 8, 15, 13, 14, 17, 18, 10),
@@ -70,9 +68,8 @@ def _make_formulas(rng: Generator, symbols: int, train: int, test: int) -> Array
     arrays: Arrays = {"symbols": _draw_symbols(rng, classes), "alphabet": np.array(list(ALPHABET))}
     for split, count in (("train", train), ("test", test)):
         # Like the real set's, some test images occur in training formulas and some do not.
-        known = (
-            np.ones(len(classes), bool) if split == "test" else np.arange(len(classes)) < max(len(classes) // 2, len(ALPHABET))
-        )
+        most = len(classes) if split == "test" else max(len(classes) // 2, len(ALPHABET))
+        known = np.arange(len(classes)) < most
         images, labels = np.full((count, 7), -1, np.int32), np.full((count, 7), -1, np.int8)
         for row in range(count):
             for position in range(2 * rng.integers(4) + 1):

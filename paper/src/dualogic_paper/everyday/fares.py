@@ -43,7 +43,7 @@ def bind(network: nn.Module, passengers: Tensor) -> dict[str, Tensor]:
 
 
 def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500, test: int = 4000, epochs: int = 60) -> Metrics:
-    """Train a network on the receipts."""
+    """Train a network on the receipts; errors are those for all, for those whom a rule concerns, and for the others."""
     known, prices = make_passengers(labelled, 100 + seed)
     noted = (prices + torch.randn(labelled, generator=torch.Generator().manual_seed(seed))).round()
     others, _ = make_passengers(pool, 2000 + seed)
@@ -54,13 +54,9 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500,
 
     steps = batches(pool, 150, epochs, seed)
     train(network, make_loss(RULES, pool), steps, task_loss, lambda index: bind(network, others[index]), decay=1e-2)
-    return measure(network, *make_passengers(test, 30000 + seed))
-
-
-@torch.no_grad()
-def measure(network: nn.Module, passengers: Tensor, prices: Tensor) -> Metrics:
-    """The error for all, and for those whom no rule concerns; how often all rules hold; and what others pay too little."""
-    tensors = bind(network, passengers)
+    passengers, prices = make_passengers(test, 30000 + seed)
+    with torch.no_grad():
+        tensors = bind(network, passengers)
     years, kilometres, said = tensors["age"], tensors["distance"], tensors["price"]
     concerned = (years > 60) | (years < 6) | ((years >= 18) & (years <= 60) & (kilometres > 70))
     return {

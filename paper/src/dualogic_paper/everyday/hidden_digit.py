@@ -16,7 +16,7 @@ import dualogic as dl
 from dualogic.data import divide_by_class
 from dualogic_paper.everyday.data import load_images
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
-from dualogic_paper.everyday.training import batches, take_step
+from dualogic_paper.everyday.training import batches, perceptron, take_step
 
 DIGITS = 10
 HELD_OUT = 0.3
@@ -34,15 +34,8 @@ def turn(images: Tensor) -> Tensor:
 def make_network() -> nn.Module:
     """Two convolutions and two layers, from images ``(n, 1, 8, 8)`` to logits ``(n, 10)``."""
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(16, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(32 * 4 * 4, 64),
-        nn.ReLU(),
-        nn.Linear(64, DIGITS),
+        *(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU()),
+        *(nn.MaxPool2d(2), nn.Flatten(), *perceptron(32 * 4 * 4, 64, DIGITS)),
     )
 
 
@@ -68,16 +61,12 @@ def run(make_loss: LossFactory, seed: int, hidden: int, looks_like: int, epochs:
             parts = network(torch.cat([images[known], pool, turn(pool)])).split([len(known), len(pool), len(pool)])
             loss = cross_entropy(parts[0], digits[known]) + logic(index, upright=parts[1], turned=parts[2])
         take_step(optimizer, loss)
-    return measure(network, images[tested], digits[tested], hidden, looks_like)
-
-
-@torch.no_grad()
-def measure(network: nn.Module, images: Tensor, digits: Tensor, hidden: int, looks_like: int) -> Metrics:
-    """Accuracy on all images; and, of images of the hidden digit, how many are found and how many still turn into the other."""
-    said, upside_down = network(images).argmax(1), network(turn(images)).argmax(1)
-    is_hidden = digits == hidden
+    with torch.no_grad():
+        said, upside_down = (network(view).argmax(1) for view in (images[tested], turn(images[tested])))
+    true = digits[tested]
+    is_hidden = true == hidden
     return {
-        "accuracy": percent(said == digits),
+        "accuracy": percent(said == true),
         "found": percent(said[is_hidden] == hidden),
         "kept": percent(upside_down[is_hidden] == looks_like),
         HELD: percent((upside_down != looks_like) | (said == hidden)),

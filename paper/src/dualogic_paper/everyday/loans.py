@@ -99,13 +99,9 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 2000,
 
     steps = batches(pool, 200, epochs, seed)
     train(lender, make_loss(RULES, pool), steps, task_loss, lambda index: bind(lender, others[index]), decay=1e-2)
-    return measure(lender, make_applicants(test, 30000 + seed))
-
-
-@torch.no_grad()
-def measure(lender: Lender, applicants: Applicants) -> Metrics:
-    """Errors, how often all rules hold, and by how much too many applicants are asked for 8 % or more."""
-    tensors = bind(lender, applicants.features)
+    applicants = make_applicants(test, 30000 + seed)
+    with torch.no_grad():
+        tensors = bind(lender, applicants.features)
     rates, has_defaulted = tensors["rate"], applicants.features[:, DEFAULTED].bool()
     return {
         "rmse": rmse(rates, applicants.rates),

@@ -80,14 +80,9 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 150, pool: int = 1500
     known, (others, _) = make_products(labelled, 50 + seed), make_products(pool, 1060 + seed)
     network = nn.Sequential(nn.Linear(FEATURES, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, len(LABELS)))
     train_answers(network, make_loss(RULES, pool), bind, known, others, batches(pool, 100, epochs, seed), decay=0.0)
-    network.eval()
-    return measure(network, *make_products(test, 2070 + seed))
-
-
-@torch.no_grad()
-def measure(network: nn.Module, features: Tensor, labels: Tensor) -> Metrics:
-    """F1 as the mean over labels, how often all rules hold, and by how many labels too many are given."""
-    logits = network(features)
+    features, labels = make_products(test, 2070 + seed)
+    with torch.no_grad():
+        logits = network.eval()(features)
     said, true = logits > 0, labels.bool()
     held = holds(RULES, **bind(logits))
     return {

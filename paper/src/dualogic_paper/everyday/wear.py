@@ -70,29 +70,23 @@ def run(
         elif logic is not None:
             loss = loss + logic(**bind_all_pairs(others.hours[index], network(others.readings[index])))
         take_step(optimizer, loss)
-    return measure(network, make_tools(test, 5000 + seed))
+    tools = make_tools(test, 5000 + seed)
+    with torch.no_grad():
+        said = network(tools.readings)
+    order = choose_pairs(tools.hours, 10 * len(said), seed=0)
+    return {
+        "rmse": rmse(said, tools.wear),
+        HELD: percent(said[order[:, 0]] <= said[order[:, 1]]),
+        # A network that calls all tools equally worn meets the rule, so a spread below 100 % says that the rule flattens.
+        "spread": 100 * (said.std() / tools.wear.std()).item(),
+        "too_high": (said - tools.wear).mean().item(),
+    }
 
 
 def bind_all_pairs(hours: Tensor, wear: Tensor) -> dict[str, Tensor]:
     """Every pair of a batch once, in no order of the hours."""
     one, other = torch.combinations(torch.arange(len(hours))).T
     return {"hours_of_one": hours[one], "hours_of_other": hours[other], "wear_of_one": wear[one], "wear_of_other": wear[other]}
-
-
-@torch.no_grad()
-def measure(network: nn.Module, tools: Tools) -> Metrics:
-    """The error; how many random pairs of new tools are in order; and how much of the spread of wear is left.
-
-    A network that calls all tools equally worn meets the rule, so a spread below 100 % says that the rule flattens.
-    """
-    said = network(tools.readings)
-    order = choose_pairs(tools.hours, 10 * len(said), seed=0)
-    return {
-        "rmse": rmse(said, tools.wear),
-        HELD: percent(said[order[:, 0]] <= said[order[:, 1]]),
-        "spread": 100 * (said.std() / tools.wear.std()).item(),
-        "too_high": (said - tools.wear).mean().item(),
-    }
 
 
 ABOUT_ALL = "the wear of tools from noisy sensors; more hours, no less wear, on all pairs of a batch with one row of weights"

@@ -80,14 +80,7 @@ class Config:
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {
-            "task": self.task.as_dict(),
-            "method": self.method,
-            "options": dict(self.options),
-            "weight": self.weight,
-            "seed": self.seed,
-            "precision": self.precision,
-        }
+        return {**vars(self), "task": self.task.as_dict(), "options": dict(self.options)}
 
     def differences(self, other: Mapping[str, Any]) -> list[str]:
         """Where another configuration, as a dictionary, differs; one line each."""

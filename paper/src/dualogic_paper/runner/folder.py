@@ -49,11 +49,6 @@ class RunFolder:
             return
         self.write_json(CONFIG, {**config.as_dict(), ABOUT: config.about}, indent=1)
 
-    @property
-    def begun(self) -> bool:
-        """Whether a run has been here."""
-        return (self.path / CONFIG).exists()
-
     def remove_unused(self) -> None:
         """Remove the folder if nothing was computed in it, and those above it that are empty then, up to that of all runs."""
         with contextlib.suppress(OSError):  # a folder that is not empty stays

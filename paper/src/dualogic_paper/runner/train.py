@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from dualogic import LogicLoss
-from dualogic.cli import require
 from dualogic.diagnosis import Events
 from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
 from dualogic.report import POOL, VALIDATION, thin
@@ -38,7 +37,6 @@ def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_
     Each epoch is a pure function of the state at its start, the seed and its number. So a run that is killed at any moment and
     started again computes what it would have computed, bit for bit on a CPU.
     """
-    require("paper", "lightning", "numpy")
     from lightning.fabric import Fabric
 
     if folder is not None:
@@ -89,9 +87,7 @@ class Loop:
         self.pool = {"labelled": labelled, "unlabelled": unlabelled, "all": torch.cat([labelled, unlabelled])}[task.rule_on]
         if not len(labelled) or not len(self.pool):
             what = "labelled samples to train on" if not len(labelled) else f"{task.rule_on} samples for the rule"
-            raise OptionError(
-                f"the task {task.name!r} with these options has no {what}; change its sizes or shares, or --rule-on"
-            )
+            raise OptionError(f"the task {task.name!r} with such options has no {what}; change its sizes or shares, or --rule-on")
         # As many steps for each method, the fully supervised reference among them.
         steps = count_steps(len(labelled), len(self.pool), task.batch)
         if config.arm.supervised:

@@ -67,16 +67,13 @@ def show_number(value: float, unit: str = "") -> str:
 
 
 def show_entry(figure: Figure, found: dict[str, Any] | None) -> str:
-    """A cell of the table: the value, and that of an eager step beside a faster one; a missed bound or an error is said."""
+    """A cell of the table: the value, and how it came about; a missed bound or an error is said."""
     if found is None:
         return MISSING
     if "error" in found:
         return "failed"
     text = show_number(found["value"], figure.unit)
     how = found["detail"].get("how")
-    eager = found["detail"].get("eager")
-    if how and how != "eager" and isinstance(eager, dict) and "ratio" in eager:
-        how += f"; eager {show_number(eager['ratio'])}"
     text += f" ({how})" if how else ""
     return text if found["passed"] else f"**{text}, missed**"
 

@@ -109,9 +109,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the JSON file to write")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--commit", help="the commit that is measured, where git does not know it")
-    parser.add_argument(
-        "--pages", action="store_true", help="only write docs/speed.md and the README's table from the JSON files"
-    )
+    parser.add_argument("--pages", action="store_true", help="only write the tables of pages from the JSON files")
     options = parser.parse_args()
     if options.pages:
         report.write_pages()

@@ -16,7 +16,7 @@ from dualogic_paper.tables.by_heart import draw_heart
 from dualogic_paper.tables.matching import MATCHED, draw_certainty
 from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, divide, group_runs, order_of, short_name, strip_label
 from dualogic_paper.tables.runs import FORMER, Results, Run
-from dualogic_paper.tables.summary import Row, Table, make_table
+from dualogic_paper.tables.summary import Table, make_table
 from dualogic_paper.tasks import TASKS, Column
 
 PANEL_WIDTH, PANEL_HEIGHT = 4.6, 3.2
@@ -126,6 +126,8 @@ def curve_keys(results: Results) -> list[str]:
 
 def draw_curves(results: Results) -> Any:
     """Validation measures against epochs, a line for each method: mean, and a band of one deviation."""
+    from matplotlib.ticker import LogFormatter
+
     keys = curve_keys(results)
     if not keys:
         return None
@@ -139,7 +141,9 @@ def draw_curves(results: Results) -> Any:
     for axes, (groups, key) in zip(grid.flat, itertools.product(rows, keys)):
         name = key.removeprefix("train_")
         if name in falling:
-            style.use_logarithm(axes)
+            axes.set_yscale("log")  # with plain numbers on it
+            axes.yaxis.set_major_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
         drawn = _draw_lines(axes, groups, key)
         axes.set_title(f"{labels.get(name, name)} ({'validation' if name == key else 'training'})")
         axes.set_xlabel("epoch")
@@ -178,7 +182,6 @@ def _draw_lines(axes: Any, groups: Sequence[Group], key: str) -> list[tuple[str,
 
 
 def _panel_width(groups: Sequence[Group]) -> float:
-    """Inches, with room for the longest name."""
     longest = max(len(short_name(runs[0].method, label)) for label, runs in groups)
     return PANEL_WIDTH + 0.075 * max(0, longest - 16)
 
@@ -244,7 +247,8 @@ def draw_parts(results: Results) -> Any:
     parts = divide(results)
     tables = [make_table(part) for part in parts]
     columns = [column for column in TASKS[results.task].columns if column.better != "neither"]
-    rows = {row.label: row for table in tables for row in table.rows if _is_shown(row)}
+    every = [row for table in tables for row in table.rows if strip_label(row.label, [FORMER]) == row.method]
+    rows = {row.label: row for row in every if row.method != arms.SUPERVISED}
     order = sorted(rows, key=lambda label: order_of(rows[label].method, label))
     if not order:
         return None
@@ -267,15 +271,11 @@ def draw_parts(results: Results) -> Any:
     return figure
 
 
-def _is_shown(row: Row) -> bool:
-    return strip_label(row.label, [FORMER]) == row.method != arms.SUPERVISED
-
-
 def _draw_group(axes: Any, table: Table, column: Column, order: Sequence[str], colours: dict[str, str], place: int) -> None:
     position = table.columns.index(column)
     matched = table.columns.index(MATCHED) if MATCHED in table.columns and column.key == "satisfied" else None
     width = 0.86 / len(order)
-    rows = {row.label: row for row in table.rows if _is_shown(row)}
+    rows = {row.label: row for row in table.rows}
     for number, name in enumerate(order):
         if name not in rows:
             continue

@@ -16,6 +16,7 @@ from dualogic import Formula, LogicLoss
 from dualogic.data import divide_by_class
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
+from dualogic_paper.data import load, make_sample
 from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.tasks.augment import PADDING, crop, distort, with_margin
 from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
@@ -88,8 +89,6 @@ class CIFAR100(Task):
         return write_rules(make_mass(torch.arange(CLASSES) // 5), self.form, NAMES), (outputs, {"p": outputs})
 
     def make_smoke(self, folder: Path) -> CIFAR100:
-        from dualogic_paper.data import make_sample
-
         make_sample("cifar100", folder, train=300, test=30)
         small = {"epochs": 1, "batch": 20, "measure_every": 1, "labelled": 100, "unlabelled": 100, "validation": 100}
         return dataclasses.replace(self, model="vgg16", **small)  # type: ignore[arg-type]
@@ -112,8 +111,6 @@ class CIFAR100Problem(Problem):
     groups: Tensor
 
     def __init__(self, task: CIFAR100, seed: int, folder: Path | None, device: torch.device) -> None:
-        from dualogic_paper.data import load
-
         self.task = task
         arrays = {key: torch.from_numpy(value) for key, value in load("cifar100", folder).items()}
         labels = arrays["train_y"].long()

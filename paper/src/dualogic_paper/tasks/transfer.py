@@ -15,13 +15,14 @@ from dualogic import LogicLoss
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
+from dualogic_paper.data import load, make_sample
+from dualogic_paper.data.schema import CIFAR10_CLASSES as CLASSES
+from dualogic_paper.data.schema import STL10_CLASSES as STL_CLASSES
 from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 MACHINES = ("airplane", "automobile", "ship", "truck")
-STL_CLASSES = ("airplane", "bird", "automobile", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 TOLERANCE = 0.01
 
 GROUPS = torch.tensor([[name in MACHINES, name not in MACHINES] for name in CLASSES]).float()
@@ -77,8 +78,6 @@ class Transfer(Task):
         return {"rule": RULE}, (outputs, {"p": outputs})
 
     def make_smoke(self, folder: Path) -> Transfer:
-        from dualogic_paper.data import make_sample
-
         make_sample("cifar10", folder, train=60, test=30)
         make_sample("stl10", folder, test=30)
         return dataclasses.replace(self, epochs=1, batch=10, labelled=20, unlabelled=20, validation=20, measure_every=1)
@@ -91,8 +90,6 @@ class TransferProblem(Problem):
 
     def __init__(self, task: Transfer, seed: int, folder: Path | None, device: torch.device) -> None:
         self.rules = {"rule": RULE}
-        from dualogic_paper.data import load
-
         cifar, stl = load("cifar10", folder), load("stl10", folder)
         order = torch.randperm(len(cifar["train_y"]), generator=torch.Generator().manual_seed(seed))
         seen = task.labelled + task.unlabelled
