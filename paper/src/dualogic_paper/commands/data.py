@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -37,20 +37,15 @@ class Get:
 
     def run(self) -> int:
         """Fetch and convert; goes on after a set that fails."""
-        failed = False
-        for name in _choose(self.names):
-            try:
-                with _progress() as on_progress:
-                    options = (self.folder, self.files, self.keep, self.accept_different)
-                    path, manifest, made = get(name, *options, on_progress=on_progress)
-            except (DualogicError, OSError) as error:  # a full disk, a folder that may not be written to
-                failed = True
-                print(f"dualogic: {error}", file=sys.stderr)
-            else:
-                print(f"{name}: {'made' if made else 'already there'}, {path} ({manifest.size / 1e6:.1f} MB)")
-                if not manifest.reference:
-                    print(f"{name}: its content differs from what the project's results were measured on")
-        return int(failed)
+        return _for_each(_choose(self.names), self._get)
+
+    def _get(self, name: str) -> None:
+        with _progress() as on_progress:
+            options = (self.folder, self.files, self.keep, self.accept_different)
+            path, manifest, made = get(name, *options, on_progress=on_progress)
+        print(f"{name}: {'made' if made else 'already there'}, {path} ({manifest.size / 1e6:.1f} MB)")
+        if not manifest.reference:
+            print(f"{name}: its content differs from what the project's results were measured on")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,16 +79,11 @@ class Check:
         there = [name for name in NAMES if cache_path(name, self.folder).exists()]
         if not there and not self.names:
             raise MissingDataError(f"no data set in {cache_path(NAMES[0], self.folder).parent}; type: dualogic data get NAME")
-        failed = False
-        for name in _choose(self.names) if self.names else there:
-            try:
-                open_cache(name, self.folder, thorough=True)
-            except DualogicError as error:
-                failed = True
-                print(f"dualogic: {error}", file=sys.stderr)
-            else:
-                print(f"{name}: {describe_cache(name, self.folder)}")
-        return int(failed)
+        return _for_each(_choose(self.names) if self.names else there, self._check)
+
+    def _check(self, name: str) -> None:
+        open_cache(name, self.folder, thorough=True)
+        print(f"{name}: {describe_cache(name, self.folder)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +100,18 @@ class Data:
     def run(self) -> int:
         """Do it."""
         return self.action.run()
+
+
+def _for_each(names: Sequence[str], act: Callable[[str], None]) -> int:
+    """Go on after a set that fails; the exit status is 1 then."""
+    failed = False
+    for name in names:
+        try:
+            act(name)
+        except (DualogicError, OSError) as error:  # such as a full disk, or a folder that may not be written to
+            failed = True
+            print(f"dualogic: {error}", file=sys.stderr)
+    return int(failed)
 
 
 def _choose(names: tuple[str, ...]) -> tuple[str, ...]:

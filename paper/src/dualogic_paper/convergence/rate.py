@@ -73,7 +73,7 @@ class Chains:
 
     def run(self, horizon: int) -> Tensor:
         """The mean squared gradient of the whole loss over iterates, ``(variants, seeds)``."""
-        problem, repeat = self.problem, (len(self.variants), 1)
+        problem, samples, repeat = self.problem, len(self.problem.labels), (len(self.variants), 1)
         generator = torch.Generator().manual_seed(horizon)
         weights = problem.start(len(self.decreasing))
         delta = torch.ones(len(weights), dtype=torch.float64)
@@ -82,8 +82,8 @@ class Chains:
             if iteration % max(1, horizon // LOOKS) == 0:
                 total += problem.reduced_gradient(weights).square().sum(1)
                 looks += 1
-            drawn, other = torch.randint(problem.samples, (2, self.seeds, self.batch), generator=generator)
-            shares = torch.zeros(self.seeds, problem.samples, dtype=torch.float64)
+            drawn, other = torch.randint(samples, (2, self.seeds, self.batch), generator=generator)
+            shares = torch.zeros(self.seeds, samples, dtype=torch.float64)
             shares.scatter_add_(1, drawn, torch.full(drawn.shape, 1 / self.batch, dtype=torch.float64))
             done = self.decreasing * iteration + (1 - self.decreasing) * horizon
             weights = weights - GAMMA / (done + 1).sqrt() * problem.gradient(weights, delta, shares.repeat(repeat))
@@ -140,17 +140,16 @@ def measure_plateaus(
             curves.append(problem.reduced_gradient(weights).norm(dim=1).tolist())
     best = problem.delta("exact", costs)
     losses = problem.loss(weights, best)
-    found = []
-    for position, (rule, unit) in enumerate(pairs):
-        found.append(
-            {
-                "delta": rule,
-                "scale": unit,
-                "gradient": curves[-1][position],
-                "settled": problem.gradient(weights, delta)[position].norm().item(),
-                "ratio": (delta[position] / best[position]).item(),
-                "excess": (losses[position] - losses[position - position % len(RULES)]).item(),
-                "curve": [row[position] for row in curves],
-            }
-        )
+    found = [
+        {
+            "delta": rule,
+            "scale": unit,
+            "gradient": curves[-1][position],
+            "settled": problem.gradient(weights, delta)[position].norm().item(),
+            "ratio": (delta[position] / best[position]).item(),
+            "excess": (losses[position] - losses[position - position % len(RULES)]).item(),
+            "curve": [row[position] for row in curves],
+        }
+        for position, (rule, unit) in enumerate(pairs)
+    ]
     return {"samples": samples, "parameters": parameters, "step": STEP, "iterations": looks, "runs": found}

@@ -6,6 +6,7 @@ a network can learn something from each, but nothing of the real set. A stand-in
 
 import zlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from dualogic_paper.data.cache import write_cache
 from dualogic_paper.data.schema import ALPHABET, CIFAR10_CLASSES, STL10_CLASSES, Arrays, check_name
 
 Images = NDArray[np.uint8]
+CIFAR100_CLASSES = tuple(f"class {number}" for number in range(100))
 CIFAR100_COARSE = (  # the superclass of each class
     *(4, 1, 14, 8, 0, 6, 7, 7, 18, 3, 3, 14, 9, 18, 7, 11, 3, 9, 7, 11, 6, 11, 5, 10, 7),
     *(6, 13, 15, 3, 15, 0, 11, 1, 10, 12, 14, 16, 9, 11, 5, 5, 19, 8, 8, 15, 13, 14, 17, 18, 10),
@@ -39,12 +41,9 @@ def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
     return write_cache(name, maker(rng, **{**defaults, **sizes}), Path(folder), sample=True)[0]
 
 
-def _make_digits(scale: int, padding: int) -> Callable[..., Arrays]:
-    def make(rng: Generator, train: int, test: int) -> Arrays:
-        images, labels = _draw_digits(rng, train + test, scale, padding)
-        return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
-
-    return make
+def _make_digits(rng: Generator, train: int, test: int, scale: int, padding: int) -> Arrays:
+    images, labels = _draw_digits(rng, train + test, scale, padding)
+    return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
 
 
 def _draw_digits(rng: Generator, count: int, scale: int, padding: int) -> tuple[Images, Images]:
@@ -119,19 +118,16 @@ def _draw_operator(rng: Generator, operator: str) -> Images:
     return np.maximum(image, rng.integers(0, 30, image.shape, dtype=np.uint8))
 
 
-def _make_photographs(classes: tuple[str, ...], coarse: tuple[int, ...] | None = None) -> Callable[..., Arrays]:
-    def make(rng: Generator, **rows: int) -> Arrays:
-        arrays: Arrays = {}
-        for split, count in rows.items():
-            labels = np.sort(np.arange(count) % len(classes)).astype(np.uint8)
-            if coarse is None:
-                labels = rng.permutation(labels)
-            else:  # sorted by class, as the real set
-                arrays[f"{split}_coarse"] = np.array(coarse, np.uint8)[labels]
-            arrays |= {f"{split}_x": _draw_photographs(rng, labels, classes), f"{split}_y": labels}
-        return arrays
-
-    return make
+def _make_photographs(rng: Generator, *, classes: tuple[str, ...], coarse: tuple[int, ...] | None = None, **rows: int) -> Arrays:
+    arrays: Arrays = {}
+    for split, count in rows.items():
+        labels = np.sort(np.arange(count) % len(classes)).astype(np.uint8)
+        if coarse is None:
+            labels = rng.permutation(labels)
+        else:  # sorted by class, as the real set
+            arrays[f"{split}_coarse"] = np.array(coarse, np.uint8)[labels]
+        arrays |= {f"{split}_x": _draw_photographs(rng, labels, classes), f"{split}_y": labels}
+    return arrays
 
 
 def _draw_photographs(rng: Generator, labels: Images, classes: tuple[str, ...]) -> Images:
@@ -143,10 +139,10 @@ def _draw_photographs(rng: Generator, labels: Images, classes: tuple[str, ...]) 
 
 
 _MAKERS: Mapping[str, tuple[Callable[..., Arrays], Mapping[str, int]]] = {
-    "mnist": (_make_digits(3, 2), {"train": 600, "test": 200}),
-    "usps": (_make_digits(2, 0), {"train": 200, "test": 100}),
+    "mnist": (partial(_make_digits, scale=3, padding=2), {"train": 600, "test": 200}),
+    "usps": (partial(_make_digits, scale=2, padding=0), {"train": 200, "test": 100}),
     "hwf": (_make_formulas, {"symbols": 390, "train": 200, "test": 60}),
-    "cifar100": (_make_photographs(tuple(f"class {k}" for k in range(100)), CIFAR100_COARSE), {"train": 400, "test": 200}),
-    "cifar10": (_make_photographs(CIFAR10_CLASSES), {"train": 400, "test": 200}),
-    "stl10": (_make_photographs(STL10_CLASSES), {"test": 200}),
+    "cifar100": (partial(_make_photographs, classes=CIFAR100_CLASSES, coarse=CIFAR100_COARSE), {"train": 400, "test": 200}),
+    "cifar10": (partial(_make_photographs, classes=CIFAR10_CLASSES), {"train": 400, "test": 200}),
+    "stl10": (partial(_make_photographs, classes=STL10_CLASSES), {"test": 200}),
 }

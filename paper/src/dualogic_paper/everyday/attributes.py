@@ -19,7 +19,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 SPECIES, FEATURES, ATTRIBUTES = 12, 20, 40
 HALF = ATTRIBUTES // 2
@@ -96,9 +96,7 @@ def run(
 
     steps = batches(pool, 100, epochs, seed)
     train(network, make_loss(rules, pool), steps, task_loss, lambda index: {"attribute": network(world.features[index])})
-    with torch.no_grad():
-        said = network(world.features[pool:]) > 0
-    return measure(said, world.attributes[pool:], world)
+    return measure(ask(network, world.features[pool:]) > 0, world.attributes[pool:], world)
 
 
 def measure(said: Tensor, true: Tensor, world: World) -> Metrics:

@@ -10,7 +10,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 PARTS, FEATURES, LIMIT = 6, 8, 1.2
 
@@ -37,8 +37,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 500, 
         return {"faulty_part": network(others[index]), "faulty": hidden[index].any(1).float()}
 
     train(network, make_loss(RULES, pool), batches(pool, 50, epochs, seed), task_loss, bind)
-    with torch.no_grad():
-        said = network(tests)
+    said = ask(network, tests)
     return {
         "f1": f1(said > 0, true),
         HELD: percent(holds(RULES, faulty_part=said, faulty=true.any(1).float()).all(0)),

@@ -16,7 +16,7 @@ import dualogic as dl
 from dualogic.data import divide_by_class
 from dualogic_paper.everyday.data import load_images
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
-from dualogic_paper.everyday.training import batches, perceptron, take_step
+from dualogic_paper.everyday.training import ask, batches, perceptron, take_step
 
 DIGITS = 10
 HELD_OUT = 0.3
@@ -61,8 +61,7 @@ def run(make_loss: LossFactory, seed: int, hidden: int, looks_like: int, epochs:
             parts = network(torch.cat([images[known], pool, turn(pool)])).split([len(known), len(pool), len(pool)])
             loss = cross_entropy(parts[0], digits[known]) + logic(index, upright=parts[1], turned=parts[2])
         take_step(optimizer, loss)
-    with torch.no_grad():
-        said, upside_down = (network(view).argmax(1) for view in (images[tested], turn(images[tested])))
+    said, upside_down = (ask(network, view).argmax(1) for view in (images[tested], turn(images[tested])))
     true = digits[tested]
     is_hidden = true == hidden
     return {

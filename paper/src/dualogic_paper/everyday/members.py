@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 KINDS = ["child", "student", "worker", "retired"]
 AGES = ((3.0, 18.0), (17.0, 35.0), (20.0, 66.0), (55.0, 95.0))
@@ -59,8 +59,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 600, 
 
     steps = batches(pool, 60, epochs, seed)
     train(network, make_loss(RULES, pool), steps, lambda: cross_entropy(network(known), kinds), bind)
-    with torch.no_grad():
-        said = network(tests)
+    said = ask(network, tests)
     found = said.argmax(-1)
     return {
         "accuracy": percent(found == true),

@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 MENTIONS, THINGS, FEATURES = 5, 3, 6
 NOISE = 0.6
@@ -51,8 +51,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, 
 
     steps = batches(pool, 50, epochs, seed)
     train(network, make_loss(RULES, pool), steps, task_loss, lambda index: {"same": network(others[index])})
-    with torch.no_grad():
-        logits = network(tests)
+    logits = ask(network, tests)
     said = logits > 0
     return {
         "f1": f1(said.flatten(), truth.flatten()),

@@ -47,7 +47,7 @@ def run_missing(
     Returns how many ended with an error that is nobody's result, such as a mistake in the code. They are left out, as are those
     that were skipped because a package is missing; the next call tries them again.
     """
-    done = set() if again else store.keys()
+    done = set() if again else {run.key for run in store.read()}
     missing = [job for job in jobs if job.key not in done]
     report(f"{len(missing)} runs to make, {len(jobs) - len(missing)} there already")
     commit = find_commit() if commit is None else commit

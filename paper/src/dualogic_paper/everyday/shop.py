@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, name_columns, train_answers
+from dualogic_paper.everyday.training import ask, batches, name_columns, train_answers
 
 DEPARTMENTS = {
     "electronics": ("phone", "laptop", "tablet", "camera", "headset"),
@@ -81,8 +81,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 150, pool: int = 1500
     network = nn.Sequential(nn.Linear(FEATURES, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, len(LABELS)))
     train_answers(network, make_loss(RULES, pool), bind, known, others, batches(pool, 100, epochs, seed), decay=0.0)
     features, labels = make_products(test, 2070 + seed)
-    with torch.no_grad():
-        logits = network.eval()(features)
+    logits = ask(network, features)
     said, true = logits > 0, labels.bool()
     held = holds(RULES, **bind(logits))
     return {

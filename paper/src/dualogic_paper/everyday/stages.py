@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 FOLLOWERS = {
     "wake": ["wake", "light"],
@@ -53,8 +53,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 8, pool: int = 200, t
         return cross_entropy(network(known).flatten(0, 1), stages.flatten())
 
     train(network, make_loss(RULES, pool), steps, task_loss, lambda index: {"stage": network(others[index])})
-    with torch.no_grad():
-        logits = network(tests)
+    logits = ask(network, tests)
     said = logits.argmax(-1)
     shares = [(percent(said == number), percent(truth == number)) for number in range(len(STAGES))]
     return {

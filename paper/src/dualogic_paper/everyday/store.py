@@ -53,10 +53,6 @@ class Store:
         files = sorted(self.folder.glob("*.json" if problem is None else f"{problem}.json"))
         return [run for file in files for run in _read(file)]
 
-    def keys(self) -> set[Key]:
-        """Which runs there are."""
-        return {run.key for run in self.read()}
-
     def add(self, runs: Iterable[Run]) -> None:
         """Keep runs; one that is there already is replaced. A file is whole or as before, whatever happens."""
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -67,6 +67,13 @@ def train_answers(
     train(network, logic, steps, task_loss, lambda index: bind(network(pool[index])), decay=decay)
 
 
+@torch.no_grad()
+def ask(network: nn.Module, inputs: Tensor) -> Tensor:
+    """What a network says once it is trained."""
+    said: Tensor = network.eval()(inputs)
+    return said
+
+
 def name_columns(names: Sequence[str], columns: Tensor) -> dict[str, Tensor]:
     """The columns of ``(n, names)`` by their names."""
     return dict(zip(names, columns.unbind(1)))

@@ -15,7 +15,7 @@ from torch import Tensor
 import dualogic as dl
 from dualogic_paper.everyday.data import load
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
+from dualogic_paper.everyday.training import ask, batches, name_columns, perceptron, train_answers
 
 ANSWERS = ("malignant", "large", "small", "dented")
 bind = partial(name_columns, ANSWERS)
@@ -46,8 +46,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 30, pool: int = 300, 
     features, answers = load_tumours(seed)
     network, known = perceptron(SEEN, 32, len(ANSWERS)), (features[:labelled], answers[:labelled].float())
     train_answers(network, make_loss(RULES, pool), bind, known, features, batches(pool, 60, epochs, seed))
-    with torch.no_grad():
-        logits = network(features[pool:])
+    logits = ask(network, features[pool:])
     said, true = logits > 0, answers[pool:]
     return {
         "f1": sum(f1(said[:, answer], true[:, answer]) for answer in range(len(ANSWERS))) / len(ANSWERS),

@@ -15,7 +15,7 @@ from torch.nn.functional import mse_loss
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent, rmse
-from dualogic_paper.everyday.training import batches, perceptron, take_step
+from dualogic_paper.everyday.training import ask, batches, perceptron, take_step
 
 SENSORS, LABELLED = 12, 40
 
@@ -71,8 +71,7 @@ def run(
             loss = loss + logic(**bind_all_pairs(others.hours[index], network(others.readings[index])))
         take_step(optimizer, loss)
     tools = make_tools(test, 5000 + seed)
-    with torch.no_grad():
-        said = network(tools.readings)
+    said = ask(network, tools.readings)
     order = choose_pairs(tools.hours, 10 * len(said), seed=0)
     return {
         "rmse": rmse(said, tools.wear),

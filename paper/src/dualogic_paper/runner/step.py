@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dualogic_paper.models.norm import resting_norms
 from dualogic_paper.tasks.task import Problem
 
 DECAY = 0.999
@@ -25,12 +24,15 @@ class Teacher(nn.Module):
     def __init__(self, network: nn.Module, fabric: Any) -> None:
         super().__init__()
         self.copy = fabric.setup_module(copy.deepcopy(network).requires_grad_(False)).train()
+        for module in self.copy.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.momentum = 0.0  # running statistics stay as they are
         self._mine: list[Tensor] = list(self.copy.parameters())
         self._theirs: list[Tensor] = list(network.parameters())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """What the copy says, without a gradient."""
-        with torch.no_grad(), resting_norms(self.copy):
+        with torch.no_grad():
             said: Tensor = self.copy(inputs)
             return said
 

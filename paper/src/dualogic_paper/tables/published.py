@@ -19,14 +19,12 @@ class Published:
 
     text: str  # as printed
     value: float  # the mean
-    deviation: float | None  # over the runs, where the paper gives it
     source: str  # where in the paper
 
     @classmethod
     def parse(cls, text: str, source: str) -> Published:
         """Read ``"98.8"`` or ``"56.0 ± 1.78"``."""
-        mean, _, deviation = text.partition("±")
-        return cls(text, float(mean), float(deviation) if deviation else None, source)
+        return cls(text, float(text.partition("±")[0]), source)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,8 +120,8 @@ def find_published(task: str, method: str, hyper: Mapping[str, Any] | None = Non
     Example:
         >>> find_published("digits", "dual")["q"].text
         '97.7'
-        >>> find_published("cifar100", "dual", {"model": "vgg16"})["satisfied"].deviation
-        0.37
+        >>> find_published("cifar100", "dual", {"model": "vgg16"})["satisfied"].text
+        '81.1 ± 0.37'
         >>> find_published("digits", "godel")
         {}
     """

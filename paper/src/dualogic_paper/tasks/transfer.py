@@ -38,9 +38,8 @@ WORDS = {str(mass == 0): "giving a superclass no mass", str(mass == 1): "giving 
 class Transfer(Task):
     """ResNet18 on 3,000 labelled and 3,000 unlabelled images of CIFAR-10, tested there and on STL-10 (the paper's appendix).
 
-    The arms are the paper's methods and the ablations; the rule is about sums of probabilities, which the methods that count
-    worlds cannot take. Every arm has the same forward passes: without a rule the unlabelled images pass
-    through the network too, and reach batch norm only.
+    The rule is about sums of probabilities, which the methods that count worlds cannot take. Every arm has the same forward
+    passes: without a rule the unlabelled images pass through the network too, and reach batch norm only.
 
     Attributes:
         labelled: labelled images.
