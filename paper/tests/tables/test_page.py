@@ -111,7 +111,7 @@ def test_figures_in_sentences_are_filled_in_and_follow_the_results(results, tabl
         "digits; dual; accuracy; lowest": f"{min(own.values):.1f}",
         "digits; dual; accuracy; published": "98.8",
         "digits; dual; accuracy; minus none": f"{own.mean - plain.mean:+.1f}".replace("-", MINUS),
-        "digits; dual; accuracy; minus digits; dual": "+0.0",
+        "digits; dual; accuracy; minus dual": "+0.0",
         f"digits; {plain.mark}; accuracy": "`none`",
     }
     text = "".join(f"It is <!-- figure {what} -->?<!-- /figure -->.\n" for what in expected)

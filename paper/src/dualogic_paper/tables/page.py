@@ -7,7 +7,7 @@ label and ``COLUMN`` a key; a fourth part asks for something else than the mean:
 - ``deviation``, ``lowest`` or ``highest``, over seeds;
 - ``percent``: by how much a ratio exceeds 1; ``published percent``: by how much the paper's figure exceeds that without a rule;
 - ``against ROW``: the difference from another row of the table, seed by seed, with half of its 95 % interval;
-- ``minus TABLE; ROW``: a difference of two means, with its sign; the table may be left out if it is the same.
+- ``minus ROW``: a difference of two means of the table, with its sign.
 
 ``<!-- figure TABLE; better; COLUMN -->`` (or ``level``, ``worse``) gives the rows that are so, compared with ``dual``.
 """
@@ -53,11 +53,7 @@ def _show(what: str, tables: Mapping[str, Table]) -> str:
         raise DataError(f"the figure {what!r} of the page was not measured; take the sentence out")
     kind = rest[0] if rest else ""
     if kind.startswith("minus"):
-        other = kind.removeprefix("minus").strip()
-        if len(rest) > 1:
-            rows = {row.label: row for row in _find(what, "table", other, tables).rows}
-            other = rest[1]
-        difference = cell.mean - _find(what, "row", other, rows).cells[place].mean
+        difference = cell.mean - _find(what, "row", kind.removeprefix("minus").strip(), rows).cells[place].mean
         return f"{difference:+.{cell.decimals}f}".replace("-", MINUS)
     if kind.startswith("against"):
         other = kind.removeprefix("against").strip()
