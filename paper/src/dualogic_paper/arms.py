@@ -128,10 +128,8 @@ def parse_seeds(text: str, dots: str = "..", such_as: str = "3, 0,2,5 or 0..4") 
 SURE = 0.95
 """The probability from which FixMatch takes a superclass for true."""
 
-Control = Callable[..., Tensor]
 
-
-def make_control(name: str, problem: Problem, weight: float) -> Control:
+def make_control(name: str, problem: Problem, weight: float) -> Callable[..., Tensor]:
     """A loss of table rows and bound tensors, called as a :class:`~dualogic.LogicLoss` is.
 
     By ``"entropy"`` what the network believes is made certain, whatever it is; by ``"fixmatch"`` superclasses that are believed

@@ -96,11 +96,7 @@ def run(
 
     steps = batches(pool, 100, epochs, seed)
     train(network, make_loss(rules, pool), steps, task_loss, lambda index: {"attribute": network(world.features[index])})
-    return measure(ask(network, world.features[pool:]) > 0, world.attributes[pool:], world)
-
-
-def measure(said: Tensor, true: Tensor, world: World) -> Metrics:
-    """F1 over all attributes and over each half, how often the rules hold, and by how much too many attributes are said."""
+    said, true = ask(network, world.features[pool:]) > 0, world.attributes[pool:]
     metrics = {
         "f1": f1(said, true),
         "f1_few_labels": f1(said[:, HALF:], true[:, HALF:]),

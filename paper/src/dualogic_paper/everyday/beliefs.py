@@ -78,7 +78,7 @@ class Believer(nn.Module):
 
 
 def run(make_loss: LossFactory, seed: int, epochs: int = 80) -> Metrics:
-    """Train a network on a tenth of the facts, and ask it for the others; a batch is 17 entities with all their rules."""
+    """Train on a tenth of the facts, and ask for the others; of rules, those count that the network's own beliefs set off."""
     world = load_world()
     entities, predicates = world.truth.shape
     rules = len(world.antecedents)
@@ -101,18 +101,12 @@ def run(make_loss: LossFactory, seed: int, epochs: int = 80) -> Metrics:
     train(believer, make_loss(RULE, entities * rules), steps, task_loss, bind, decay=0.01)
     with torch.no_grad():
         said = believer.ask_everything(torch.arange(entities)) > 0
-    return measure(said, facts, world)
-
-
-def measure(said: Tensor, facts: Tensor, world: World) -> Metrics:
-    """F1 on facts without a label, and how many implications hold of those that the network's own beliefs set off."""
     asked = torch.ones(world.truth.numel(), dtype=torch.bool)
     asked[facts] = False
     asked = asked.view(world.truth.shape)
     set_off = said[:, world.antecedents]
     follows = said[:, world.consequents] == world.positive
-    in_antecedents = torch.zeros(len(world.predicates), dtype=torch.bool)
-    in_antecedents[world.antecedents] = True
+    in_antecedents = torch.isin(torch.arange(predicates), world.antecedents)
     return {
         "f1": f1(said[asked], world.truth[asked]),
         "accuracy": percent((said == world.truth)[asked]),

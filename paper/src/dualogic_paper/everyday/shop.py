@@ -48,16 +48,11 @@ def make_rules() -> dict[str, dl.Formula]:
 RULES = make_rules()
 
 
-def make_prototypes() -> dict[str, Tensor]:
-    """The direction ``(40,)`` in which each label moves a product; that of a department is fainter. The same for every seed."""
-    generator = torch.Generator().manual_seed(7)
-    return {label: torch.randn(FEATURES, generator=generator) * (0.5 if label in DEPARTMENTS else 1.0) for label in LABELS}
-
-
 def make_products(count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Draw products: features ``(count, 40)`` and labels ``(count, 36)`` of zeros and ones."""
-    generator = torch.Generator().manual_seed(seed)
-    prototypes = make_prototypes()
+    generator, fixed = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(7)
+    # The direction in which each label moves a product is the same for every seed; that of a department is fainter.
+    prototypes = {label: torch.randn(FEATURES, generator=fixed) * (0.5 if label in DEPARTMENTS else 1.0) for label in LABELS}
     labels, features = torch.zeros(count, len(LABELS)), 0.9 * torch.randn(count, FEATURES, generator=generator)
     names = list(DEPARTMENTS)
     for row in range(count):

@@ -10,8 +10,6 @@ from dualogic_paper.arms import CONTROLS, NO_RULE, SUPERVISED, Arm, Setting, mak
 from dualogic_paper.tasks import TASKS, Task
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Limit
 
-Precision = Literal["32-true", "bf16-mixed", "64-true"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -30,7 +28,7 @@ class Config:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     weight: float | None = None  # a factor of the rule's loss; the task's for this method by default
     seed: int = 0  # of the division of the data, the weights and the order of batches
-    precision: Precision = "32-true"  # of the network; costs and duals are float32 at least
+    precision: Literal["32-true", "bf16-mixed", "64-true"] = "32-true"  # of the network; costs and duals are float32 at least
 
     def __post_init__(self) -> None:
         self.task.check()

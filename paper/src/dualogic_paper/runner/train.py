@@ -76,8 +76,6 @@ class Progress:
 class Loop:
     """One run in one process."""
 
-    logic: LogicLoss | None
-
     def __init__(self, fabric: Any, config: Config, machine: Machine, folder: RunFolder | None) -> None:
         self.fabric, self.config, self.machine, self.folder = fabric, config, machine, folder
         task, device = config.task, fabric.device
@@ -98,7 +96,8 @@ class Loop:
         captured = device.type == "cuda" and fabric.world_size == 1 if machine.capture is None else machine.capture
         optimizer = _make_optimizer(config, network, captured, device)
         self.network, self.optimizer = fabric.setup(network, optimizer)
-        method, self.logic = config.arm.method, None
+        method = config.arm.method
+        self.logic: LogicLoss | None = None
         if method is not None:
             rules, group = self.problem.rules_for(method), True if fabric.world_size > 1 else None
             logic = LogicLoss(rules, len(self.pool), method, weight=config.rule_weight, process_group=group)
@@ -180,8 +179,8 @@ class Loop:
         if progress.epoch == task.epochs or progress.epoch % max(1, task.epochs // INSPECTIONS) == 0:
             row.update({f"pool/{key}": value for key, value in self.inspect().items()})
             if self.folder is not None:
-                found_now = diagnose_epoch(self.problem, self.network, self.logic, self.step.pool, progress.epoch)
-                progress.diagnoses += [] if found_now is None else [found_now]
+                diagnosed = diagnose_epoch(self.problem, self.network, self.logic, self.step.pool, progress.epoch)
+                progress.diagnoses.append(diagnosed)
         progress.history.append(row)
         if self.machine.events and self.folder is not None and self.fabric.is_global_zero:
             with Events(self.folder.path / "events", progress.epoch) as events:
@@ -275,7 +274,7 @@ class Loop:
             if self.logic is not None:
                 self.folder.save(DUALS, self.logic.state_dict())
             self.folder.write_json(METRICS, *progress.history)
-            if diagnosis.get(VALIDATION) is not None:
+            if VALIDATION in diagnosis:
                 self.folder.write_json(DIAGNOSIS, diagnosis)
             kept = {**result.as_dict(), FACTS: list_facts(self.config, result)}
             self.folder.write_json(RESULT, kept, indent=1)

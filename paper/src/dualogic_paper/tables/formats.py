@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dualogic_paper.pages import pipe_table
-from dualogic_paper.tables.marks import MARKS
-from dualogic_paper.tables.summary import Cell, Table
+from dualogic_paper.tables.summary import MARKS, Cell, Table
 
 _LATEX = {
     "\\": r"\textbackslash{}",

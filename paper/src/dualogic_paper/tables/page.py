@@ -23,11 +23,10 @@ from dualogic_paper.comparison import compare_rows
 from dualogic_paper.tables.branches import make_branch_table
 from dualogic_paper.tables.by_heart import make_heart_table
 from dualogic_paper.tables.formats import to_markdown
-from dualogic_paper.tables.marks import MARKS
 from dualogic_paper.tables.naming import divide
 from dualogic_paper.tables.runs import Results
 from dualogic_paper.tables.store import find_tasks, read_results
-from dualogic_paper.tables.summary import Cell, Row, Table, make_table
+from dualogic_paper.tables.summary import MARKS, Cell, Row, Table, make_table
 from dualogic_paper.tables.times import make_time_table
 from dualogic_paper.tasks import TASKS
 

@@ -84,7 +84,11 @@ def collect(runs: Path, task: str, results: Path) -> list[Path]:
         kept.update({run.seed: run for run in found.runs if run.label == label})
         merged = [kept[seed] for seed in sorted(kept)]
         _check_together(merged)
-        _write(file, task, merged)
+        head = {"task": task, "method": merged[0].method, "label": label}
+        lines = ",\n".join(json.dumps(_to_json(run), allow_nan=False) for run in merged)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with write_whole(file) as whole:
+            whole.write((json.dumps(head)[:-1] + f', "runs": [\n{lines}\n]}}\n').encode())
         written.append(file)
     return written
 
@@ -141,15 +145,6 @@ def _check_together(runs: Iterable[Run]) -> None:
                 f"{run.label} with seed {run.seed} in {run.path} and with seed {model.seed} in {model.path} differ in "
                 f"{', '.join(differences)}: they cannot be averaged; run both seeds alike, or keep them in different folders"
             )
-
-
-def _write(file: Path, task: str, runs: list[Run]) -> None:
-    head = {"task": task, "method": runs[0].method, "label": runs[0].label}
-    lines = ",\n".join(json.dumps(_to_json(run), allow_nan=False) for run in runs)
-    text = json.dumps(head)[:-1] + f', "runs": [\n{lines}\n]}}\n'
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(file) as whole:
-        whole.write(text.encode())
 
 
 def _to_json(run: Run) -> dict[str, Any]:

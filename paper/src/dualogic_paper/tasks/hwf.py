@@ -108,7 +108,7 @@ class HWF(Task):
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
         outputs = draw_outputs(samples, 7, CLASSES, width=width, generator=generator)
         tensors = {"x": outputs.softmax(-1), "valid": torch.ones(samples, 7, dtype=torch.bool)}
-        return rules_for(method), (outputs, tensors)
+        return HWFProblem.rules_for(method), (outputs, tensors)
 
     def make_smoke(self, folder: Path) -> HWF:
         make_sample("hwf", folder)
@@ -181,8 +181,10 @@ class HWFProblem(Problem):
         self.unseen = torch.from_numpy(unseen_test_symbols(arrays)).to(device)
         self.rewritten = _rewrite(self.test, self.unseen)
 
-    def rules_for(self, method: Method) -> Mapping[str, Formula]:
-        return rules_for(method)
+    @staticmethod
+    def rules_for(method: Method) -> dict[str, Formula]:
+        """The rule about sums of probabilities, or that about classes for methods in :data:`ABOUT_CLASSES`."""
+        return {"neighbours": CLASS_RULE if method.name in ABOUT_CLASSES else RULE}
 
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES, pixels=self.task.pixels)
@@ -287,11 +289,6 @@ class HWFProblem(Problem):
         """Probabilities of the classes of each symbol, ``(n, 7, 13)``, without gradients."""
         logits = in_chunks(network, formulas.images.flatten(), self._show)
         return logits.softmax(-1).view(*formulas.images.shape, CLASSES)
-
-
-def rules_for(method: Method) -> dict[str, Formula]:
-    """The rule about sums of probabilities, or that about classes for methods in :data:`ABOUT_CLASSES`."""
-    return {"neighbours": CLASS_RULE if method.name in ABOUT_CLASSES else RULE}
 
 
 def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:

@@ -196,13 +196,13 @@ class Problem(abc.ABC):
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
         """Measures on held-out samples, by key."""
 
+    @abc.abstractmethod
     def inspect(self, network: nn.Module, logic: LogicLoss | None, pool: Tensor) -> dict[str, float]:
         """What the duals say about the pool, whose samples are rows of the table in this order; for reports only."""
-        return {}
 
-    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples | None:
-        """What a diagnosis looks at, without gradients; ``None`` if the task has nothing to show.
+    @abc.abstractmethod
+    def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
+        """What a diagnosis looks at, without gradients.
 
         Of training samples ``(n,)`` or, for ``None``, of validation samples, at most ``MOST_SAMPLES``.
         """
-        return None

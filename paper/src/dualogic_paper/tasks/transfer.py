@@ -97,8 +97,7 @@ class TransferProblem(Problem):
                 f"--labelled, --unlabelled and --validation must take at most {len(order)} images together; got "
                 f"{task.labelled} + {task.unlabelled} + {task.validation}"
             )
-        images = torch.from_numpy(cifar["train_x"]).permute(0, 3, 1, 2).contiguous()
-        labels = torch.from_numpy(cifar["train_y"]).long()
+        images, labels = _planes(cifar["train_x"]), torch.from_numpy(cifar["train_y"]).long()
         training, validation = order[:seen], order[seen : seen + task.validation]
         self.images, self.labels = images[training].to(device), labels[training].to(device)
         self.labelled = torch.arange(task.labelled, device=device)
@@ -109,7 +108,10 @@ class TransferProblem(Problem):
         self.deviation = pixels.std((0, 2, 3)).view(1, 3, 1, 1)
         self.groups = GROUPS.to(device)
         self.is_machine = torch.tensor([name in MACHINES for name in CLASSES], device=device)
-        stl_images, stl_labels = _shared_classes(stl["test_x"], stl["test_y"])
+        # Of STL-10 the images whose class CIFAR-10 has too, with CIFAR-10's numbers.
+        number = torch.tensor([CLASSES.index(name) if name in CLASSES else -1 for name in STL_CLASSES])
+        stl_labels = number[torch.from_numpy(stl["test_y"]).long()]
+        stl_images, stl_labels = _planes(stl["test_x"])[stl_labels >= 0], stl_labels[stl_labels >= 0]
         self.parts = {
             "validation": {"": (images[validation].to(device), labels[validation].to(device))},
             "test": {
@@ -175,10 +177,3 @@ class TransferProblem(Problem):
 def _planes(images: object) -> Tensor:
     """``(n, 32, 32, 3)`` bytes to ``(n, 3, 32, 32)``."""
     return torch.as_tensor(images).permute(0, 3, 1, 2).contiguous()
-
-
-def _shared_classes(images: object, labels: object) -> tuple[Tensor, Tensor]:
-    """Images of STL-10 whose class CIFAR-10 has too, with CIFAR-10's numbers."""
-    number = torch.tensor([CLASSES.index(name) if name in CLASSES else -1 for name in STL_CLASSES])
-    mapped = number[torch.as_tensor(labels).long()]
-    return _planes(images)[mapped >= 0], mapped[mapped >= 0]
