@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ FIXMATCH = "fixmatch"
 CONTROLS = ("entropy", FIXMATCH)
 IMAGE_ARMS = ("none", "supervised", *CONTROLS, "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
 """Arms of rules about sums of probabilities: the paper's methods, the ablations, and what needs no logic as controls."""
+MOST_SEEDS = 10_000
+LARGEST_SEED = 2**63
+"""Which random generators can take."""
 PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
 
 
@@ -94,25 +98,38 @@ def parse_options(words: Sequence[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not equals or not name.isidentifier():
             raise OptionError(f"--options takes name=value, as in step=0.5; got {word!r}")
-        found[name] = parse_value(value)
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
     return found
 
 
-def parse_value(text: str) -> Any:
-    """A Python literal, or else the text itself."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+def parse_seeds(text: str, dots: str = "..", such_as: str = "3, 0,2,5 or 0..4") -> list[int]:
+    """Seeds from text.
+
+    Example:
+        >>> parse_seeds("0..4"), parse_seeds("3"), parse_seeds("0,2,7..8")
+        ([0, 1, 2, 3, 4], [3], [0, 2, 7, 8])
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        words = [word.strip() for word in part.split(dots, 1)]
+        known = all(word.isascii() and word.isdigit() and int(word[:25]) < LARGEST_SEED for word in words)
+        if not known or int(words[0]) > int(words[-1]):
+            raise OptionError(f"--seeds takes numbers such as {such_as}; got {reprlib.repr(text)}")
+        found = range(int(words[0]), int(words[-1]) + 1)
+        if len(seeds) + len(found) > MOST_SEEDS:
+            raise OptionError(f"--seeds takes at most {MOST_SEEDS:,} numbers at once; got {reprlib.repr(text)}")
+        seeds += found
+    return list(dict.fromkeys(seeds))
 
 
 SURE = 0.95
 """The probability from which FixMatch takes a superclass for true."""
 
-Control = Callable[..., Tensor]
 
-
-def make_control(name: str, problem: Problem, weight: float) -> Control:
+def make_control(name: str, problem: Problem, weight: float) -> Callable[..., Tensor]:
     """A loss of table rows and bound tensors, called as a :class:`~dualogic.LogicLoss` is.
 
     By ``"entropy"`` what the network believes is made certain, whatever it is; by ``"fixmatch"`` superclasses that are believed

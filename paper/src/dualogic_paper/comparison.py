@@ -18,7 +18,6 @@ class Difference:
 
     mean: float  # by how much the first row's figures are higher
     margin: float  # of the interval
-    seeds: int  # how many pairs there are; of Welch's comparison, how many runs the smaller row has
     p: float = 1.0  # two-sided, of no difference; 1 for a single seed
 
     @property
@@ -32,17 +31,16 @@ def compare(figures: Mapping[int, float], others: Mapping[int, float]) -> Differ
 
     Example:
         >>> difference = compare({0: 2.0, 1: 3.0, 2: 4.0}, {0: 1.0, 1: 1.0, 2: 1.0, 3: 9.0})
-        >>> difference.mean, round(difference.margin, 2), difference.seeds
-        (2.0, 2.48, 3)
+        >>> difference.mean, round(difference.margin, 2)
+        (2.0, 2.48)
     """
     pairs = [figures[seed] - others[seed] for seed in figures if seed in others]
     pairs = [pair for pair in pairs if not math.isnan(pair)]
     if not pairs:
         return None
     if len(pairs) == 1:
-        return Difference(pairs[0], math.inf, 1)
-    error = statistics.stdev(pairs) / math.sqrt(len(pairs))
-    return _judge(statistics.mean(pairs), error, len(pairs) - 1, len(pairs))
+        return Difference(pairs[0], math.inf)
+    return _judge(statistics.mean(pairs), statistics.stdev(pairs) / math.sqrt(len(pairs)), len(pairs) - 1)
 
 
 def compare_rows(figures: Mapping[int, float], others: Mapping[int, float]) -> Difference | None:
@@ -60,9 +58,9 @@ def compare_rows(figures: Mapping[int, float], others: Mapping[int, float]) -> D
     shares = [statistics.variance(side.values()) / len(side) for side in (figures, others)]
     mean = statistics.mean(figures.values()) - statistics.mean(others.values())
     if not sum(shares):
-        return _judge(mean, 0.0, 1.0, 1)
+        return _judge(mean, 0.0, 1.0)
     freedom = sum(shares) ** 2 / sum(share**2 / (len(side) - 1) for share, side in zip(shares, (figures, others)))
-    return _judge(mean, math.sqrt(sum(shares)), freedom, min(len(figures), len(others)))
+    return _judge(mean, math.sqrt(sum(shares)), freedom)
 
 
 def adjust(values: Sequence[float]) -> list[float]:
@@ -94,10 +92,10 @@ def student_t(freedom: float) -> float:
     return high
 
 
-def _judge(mean: float, error: float, freedom: float, seeds: int) -> Difference:
+def _judge(mean: float, error: float, freedom: float) -> Difference:
     if not error:  # all pairs differ alike
-        return Difference(mean, 0.0, seeds, 0.0 if mean else 1.0)
-    return Difference(mean, student_t(freedom) * error, seeds, student_p(mean / error, freedom))
+        return Difference(mean, 0.0, 0.0 if mean else 1.0)
+    return Difference(mean, student_t(freedom) * error, student_p(mean / error, freedom))
 
 
 def _incomplete_beta(x: float, a: float, b: float) -> float:

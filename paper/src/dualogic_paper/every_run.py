@@ -59,19 +59,20 @@ VARIANTS: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
 )
 
 
-def make_configs(task: str) -> Iterator[Config]:
-    for arm in FEWER.get(task, TASKS[task].arms):
-        for seed in MORE_SEEDS if arm in SHOWN_IN_FULL.get(task, ()) else SEEDS:
-            yield Config(TASKS[task](**CHANGED.get(task, {})), arm, seed=seed, precision=PRECISION.get(task, "32-true"))
+def make_tables(tasks: tuple[str, ...]) -> Iterator[tuple[Path, Config]]:
+    """The tables' rows; and each variant in a folder of its own, because a run's folder is named after task, method and seed."""
 
+    def make(task: str, arm: str, seed: int, options: dict[str, Any], changed: dict[str, Any]) -> Config:
+        hyper = TASKS[task](**{**CHANGED.get(task, {}), **changed})
+        return Config(hyper, arm, options, seed=seed, precision=PRECISION.get(task, "32-true"))
 
-def make_variants(tasks: tuple[str, ...]) -> Iterator[tuple[Path, Config]]:
-    """Each variant in a folder of its own, because a run's folder is named after task, method and seed."""
+    for task in tasks:
+        for arm in FEWER.get(task, TASKS[task].arms):
+            for seed in MORE_SEEDS if arm in SHOWN_IN_FULL.get(task, ()) else SEEDS:
+                yield Path("main"), make(task, arm, seed, {}, {})
     for number, (task, arm, options, changed) in enumerate(VARIANTS):
         for seed in SEEDS if task in tasks else ():
-            hyper = TASKS[task](**{**CHANGED.get(task, {}), **changed})
-            precision = PRECISION.get(task, "32-true")
-            yield Path(f"variant-{number}"), Config(hyper, arm, options, seed=seed, precision=precision)
+            yield Path(f"variant-{number}"), make(task, arm, seed, options, changed)
 
 
 def make_cifar100() -> Iterator[tuple[Path, Config]]:
@@ -96,27 +97,11 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--part", choices=("small", "images", "cifar100", "long"), default="small")
-    parser.add_argument("--tasks", nargs="+", help="only these")
-    parser.add_argument("--arms", nargs="+", help="only these")
-    parser.add_argument("--folders", nargs="+", help="only these folders of runs, such as main, variant-3 or resnet50-published")
-    parser.add_argument("--seeds", nargs="+", type=int, help="only these")
     parser.add_argument("--tune", action="store_true", help="let cuDNN time its algorithms")
     parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
     arguments = parser.parse_args()
-    tasks = {"small": SMALL, "images": IMAGES, "cifar100": (), "long": ()}[arguments.part]
-    batches = [(Path("main"), config) for task in tasks for config in make_configs(task)] + list(make_variants(tasks))
-    if arguments.part == "cifar100":
-        batches = list(make_cifar100())
-    if arguments.part == "long":
-        batches = list(make_long())
-    batches = [
-        (folder, config)
-        for folder, config in batches
-        if (arguments.tasks is None or config.task.name in arguments.tasks)
-        and (arguments.arms is None or config.method in arguments.arms)
-        and (arguments.folders is None or folder.name in arguments.folders)
-        and (arguments.seeds is None or config.seed in arguments.seeds)
-    ]
+    parts = {"small": make_tables(SMALL), "images": make_tables(IMAGES), "cifar100": make_cifar100(), "long": make_long()}
+    batches = list(parts[arguments.part])
     if arguments.smoke:
         batches = [
             (folder, dataclasses.replace(config, task=dataclasses.replace(config.task, epochs=1, measure_every=1)))

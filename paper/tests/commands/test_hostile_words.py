@@ -14,7 +14,7 @@ from command_answers import answer
 from dualogic.cli import main
 from dualogic.data import divide_by_class
 from dualogic.errors import DataError, OptionError
-from dualogic_paper.commands.run import parse_seeds
+from dualogic_paper.arms import parse_seeds
 from dualogic_paper.data import convert as converting
 from dualogic_paper.data import make_sample
 from dualogic_paper.data.cache import load
@@ -39,7 +39,7 @@ from dualogic_paper.tasks import TASKS
         (["digits", "--learning-rate", "0"], "--learning-rate must be above 0; got 0.0"),
         (["digits", "--learning-rate", "nan"], "--learning-rate must be above 0; got nan"),
         (["digits", "--weight-decay", "-1"], "--weight-decay must be at least 0; got -1.0"),
-        (["digits", "--rule-from", "2"], "--rule-from must be at least 0 and at most 1; got 2.0"),
+        (["hwf", "--labelled-share", "2"], "--labelled-share must be at least 0 and at most 1; got 2.0"),
         (["digits", "--batch", "0"], "--batch must be at least 1; got 0"),
         (["hwf", "--held-out", "0"], "--held-out must be at least 1; got 0"),
         (["hwf", "--pixels", "1"], "--pixels must be at least 16 and at most 256; got 1"),

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualogic import LogicLoss, methods
+from dualogic import LogicLoss, methods, var
 from dualogic_paper.convergence.problem import make_problem
 
 
@@ -16,7 +16,9 @@ def _weights(seed, chains, parameters=3):
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_the_gradient_is_that_of_the_library_in_training(rule, scale):
     problem = make_problem(samples=8, parameters=3, seed=1, scale=scale)
-    logic = LogicLoss(problem.rule(), method=methods.Dual(delta=rule, floor=problem.floor), dtype=torch.float64)
+    r = var("r")
+    written = r**2 / (1 + r**2) * scale <= 0
+    logic = LogicLoss(written, method=methods.Dual(delta=rule, floor=problem.floor), dtype=torch.float64)
     before, after = _weights(0, 2)
     logic(r=problem.residuals(before.unsqueeze(0))[0].requires_grad_())  # sets delta
     delta = problem.delta(rule, problem.costs(before.unsqueeze(0)))

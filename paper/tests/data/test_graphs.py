@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from dualogic.errors import OptionError
-from dualogic_paper.data import make_graphs, measure_distances
+from dualogic_paper.data.graphs import make_graphs, measure_distances
 
 
 @settings(max_examples=25, deadline=None)

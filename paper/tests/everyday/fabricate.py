@@ -31,6 +31,5 @@ TOY = Problem(
     primary="error",
     title="error",
     run=_train_a_number,
-    small={"steps": 1},
     lower_is_better=True,
 )

@@ -85,7 +85,7 @@ def test_weights_and_options_are_runs_of_their_own(words, tmp_path, capsys):
         (["--problems", "toys"], "a problem must be one of loans, "),
         (["--methods", "magic"], "a method must be one of none, dual, "),
         (["--methods", "none:step=1"], "without rules there are no options"),
-        (["--seeds", "a-b"], "seeds must be numbers or ranges"),
+        (["--seeds", "a-b"], "--seeds takes numbers such as 0-7 or 20 21; got 'a-b'"),
         (["--jobs", "0"], "--jobs must be 1 or more"),
     ],
 )

@@ -15,7 +15,7 @@ def test_runs_come_back_as_they_were(tmp_path):
     run = Run("loans", "dual", 1.0, 0, {"rmse": 1.25}, "Dual()", None, 2.5, "abc", "2026-01-01", {"torch": "2"})
     store.add([run])
     assert Store(store.folder).read() == [run]
-    assert store.keys() == {("loans", "dual", 1.0, 0)}
+    assert {run.key for run in store.read()} == {("loans", "dual", 1.0, 0)}
 
 
 def test_a_run_is_kept_once_and_the_last_one_counts(tmp_path):

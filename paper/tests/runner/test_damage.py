@@ -69,7 +69,7 @@ def test_a_damaged_run_does_not_stop_the_others_of_a_sweep(name, kind, tmp_path,
 
     def pretend(config, machine, folder, on_epoch=None):
         trained.append(config.seed)
-        folder.write_text(RESULT, json.dumps(make_result("digits", "dual", config.seed)))
+        folder.write_json(RESULT, make_result("digits", "dual", config.seed))
 
     monkeypatch.setattr(sweep, "train", pretend)
     with pytest.raises(StateError, match="1 of 3 runs stopped with an error: ") as caught:

@@ -95,11 +95,23 @@ def test_other_configuration_is_refused(small, tmp_path):
 def test_a_hyper_parameter_of_a_later_version_had_its_default(small, tmp_path):
     task, _ = small
     earlier = Config(task).as_dict()
-    del earlier["task"]["decayed"]
+    del earlier["task"]["view"]
     (tmp_path / CONFIG).write_text(json.dumps(earlier))
     RunFolder(tmp_path).open(Config(task))
-    with pytest.raises(StateError, match=r"decayed: 'all' there, 'weights' here"):
-        RunFolder(tmp_path).open(Config(dataclasses.replace(task, decayed="weights")))
+    with pytest.raises(StateError, match=r"view: 'same' there, 'teacher' here"):
+        RunFolder(tmp_path).open(Config(dataclasses.replace(task, view="teacher")))
+
+
+def test_a_hyper_parameter_that_is_gone_may_have_done_nothing(small, tmp_path):
+    task, _ = small
+    earlier = Config(task).as_dict()
+    earlier["task"]["rule_from"] = 0.0
+    (tmp_path / CONFIG).write_text(json.dumps(earlier))
+    RunFolder(tmp_path).open(Config(task))
+    earlier["task"]["rule_from"] = 0.5
+    (tmp_path / CONFIG).write_text(json.dumps(earlier))
+    with pytest.raises(StateError, match=r"rule_from: 0.5 there, 'absent' here"):
+        RunFolder(tmp_path).open(Config(task))
 
 
 def test_half_written_files_are_never_read(small, tmp_path):

@@ -2,9 +2,11 @@
 
 import pytest
 
-from dualogic_paper.tables import divide, make_page, make_tables, read_results
 from dualogic_paper.tables.by_heart import OTHERS, RIGHT, draw_heart, make_heart_table
 from dualogic_paper.tables.figures import save_figures
+from dualogic_paper.tables.naming import divide
+from dualogic_paper.tables.page import make_page, make_tables
+from dualogic_paper.tables.store import read_results
 from tables.fabricate import make_images, make_result, write_images, write_runs
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from dualogic_paper.tables.page import fill, make_tables, strip_figures
+from dualogic_paper.tables.page import FIGURE, fill, make_tables
 from dualogic_paper.tables.store import find_tasks, read_results
 
 PAPER = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ def test_figures_are_those_of_the_tables():
 
 
 def test_no_figure_is_written_by_hand():
-    prose = re.sub(r"`[^`]*`", "", strip_figures(PAGE.read_text(encoding="utf-8")))
+    prose = re.sub(r"`[^`]*`", "", FIGURE.sub("", PAGE.read_text(encoding="utf-8")))
     assert set(re.findall(r"\d+\.\d+|\d+ %|\d+ points", prose)) == {"5 %", "2 %"}, "only what tasks are called"
     assert not re.search(r"^\s*<!-- figure", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE), (
         "a comment there ends a paragraph"

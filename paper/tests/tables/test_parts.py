@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from dualogic.cli import main
 from dualogic.errors import DataError
-from dualogic_paper.tables.figures import save_figures
+from dualogic_paper.tables.figures import draw_parts, save_figures
 from dualogic_paper.tables.formats import to_text
 from dualogic_paper.tables.matching import draw_certainty, satisfaction_at, trace
 from dualogic_paper.tables.naming import divide, group_runs
 from dualogic_paper.tables.page import make_page, make_tables
-from dualogic_paper.tables.parts_figure import draw_parts
 from dualogic_paper.tables.store import read_results
 from dualogic_paper.tables.summary import make_table
 from dualogic_paper.tables.times import make_time_table
@@ -112,15 +111,15 @@ def test_the_baseline_is_of_the_same_seed_and_configuration(tmp_path):
         make_images("none", 0, satisfied=20.0),
         make_images("none", 1, satisfied=60.0),
         make_images("none", 0, satisfied=0.0, batch=64),
-        make_images("dual", 0, entropy=0.5, rule_from=0.3),
-        make_images("dual", 1, entropy=0.5, rule_from=0.3),
+        make_images("dual", 0, entropy=0.5, rule_on="all"),
+        make_images("dual", 1, entropy=0.5, rule_on="all"),
         make_images("dual", 0, entropy=0.5, form="one"),
         make_images("dl2", 2, entropy=0.5),
         make_images("hard", 0, entropy=3.0),
     ]
     (part,) = divide(read_results(write_images(tmp_path, results), "cifar100"))
     table = make_table(part)
-    assert cells_of(table, "dual[rule_from=0.3]")["matched"].values == pytest.approx((60.0, 80.0))
+    assert cells_of(table, "dual[rule_on=all]")["matched"].values == pytest.approx((60.0, 80.0))
     assert cells_of(table, "dual[form=one]")["matched"].values == pytest.approx((60.0,))
     assert cells_of(table, "dl2")["matched"].lacking == 1
     assert cells_of(table, "hard")["matched"].lacking == 1  # less certain than the baseline at its highest temperature

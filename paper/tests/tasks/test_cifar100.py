@@ -50,7 +50,7 @@ def test_the_rule_is_the_papers(problem):
     assert problem.rules["rule"].satisfied(tol=0.01, p=logits).tolist() == [True, True, False]
 
 
-@pytest.mark.parametrize("form", ["implication", "one", "each", "each implication"])
+@pytest.mark.parametrize("form", ["one", "each"])
 def test_every_form_of_the_rule_holds_where_the_papers_does(small, problem, form):
     task, folder = small
     rules = dataclasses.replace(task, form=form).make_problem(0, folder, CPU).rules
@@ -155,43 +155,6 @@ def test_fixmatch_teaches_what_is_believed_firmly(problem):
     (slope,) = torch.autograd.grad(losses.sum(), taught)
     assert slope.isfinite().all()
     assert (slope[~sure] == 0).all()
-
-
-@pytest.mark.parametrize("augment", ["erase", "strong"])
-def test_training_images_are_changed_as_the_task_says(small, tiny, augment):
-    task, folder = small
-    machine = Machine(accelerator="cpu", data=folder)
-    plain, changed = (train(Config(dataclasses.replace(task, augment=name), "none"), machine) for name in ("crop", augment))
-    assert changed.failure is None
-    assert plain.history[-1]["task_loss"] != changed.history[-1]["task_loss"]
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_weight_decay_can_spare_norms_and_biases(small, tiny, optimizer):
-    task, folder = small
-    task = dataclasses.replace(task, optimizer=optimizer, learning_rate=1e-3, decay="none", epochs=40, measure_every=40)
-    sizes = {}
-    for decayed, strength in (("all", 0.0), ("all", 0.5), ("weights", 0.5)):
-        train(
-            Config(dataclasses.replace(task, weight_decay=strength, decayed=decayed), "none"),
-            Machine(accelerator="cpu", data=folder),
-        )
-        sizes[decayed, strength] = [
-            parameter.norm().item() for parameter in (tiny[-1].layers[2].weight, tiny[-1].layers[3].weight)
-        ]
-    assert sizes["weights", 0.5][0] > 1.05 * sizes["all", 0.5][0]
-    assert sizes["weights", 0.5][1] < 0.95 * sizes["all", 0.0][1]
-
-
-def test_a_rule_that_starts_late(small, tiny):
-    task, folder = small
-    task = dataclasses.replace(task, epochs=4, rule_from=0.5)
-    result = train(Config(task, "entropy"), Machine(accelerator="cpu", data=folder))
-    started = [row["rule_loss"] != 0 for row in result.history]
-    assert started == [False, False, True, True]
-    late = train(Config(dataclasses.replace(task, rule_from=1.0), "dual"), Machine(accelerator="cpu", data=folder))
-    never = train(Config(task, "none"), Machine(accelerator="cpu", data=folder))
-    assert late.test == never.test
 
 
 def test_entropy_makes_certain(small, tiny):

@@ -1,21 +1,20 @@
 """``dualogic data``."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
-from dualogic.cli import require
 from dualogic.errors import DualogicError, MissingDataError, OptionError
-
-if TYPE_CHECKING:
-    from dualogic_paper.data.download import OnProgress
+from dualogic_paper.data import NAMES
+from dualogic_paper.data.cache import cache_path, describe_cache, open_cache
+from dualogic_paper.data.download import OnProgress
+from dualogic_paper.data.fetch import get
+from dualogic_paper.data.schema import check_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,29 +37,15 @@ class Get:
 
     def run(self) -> int:
         """Fetch and convert; goes on after a set that fails."""
-        require("paper", "numpy", "pooch", "PIL", "sklearn", "rich")
-        from dualogic_paper.data.fetch import get
+        return _for_each(_choose(self.names), self._get)
 
-        failed = False
-        for name in _choose(self.names):
-            try:
-                with _progress() as on_progress:
-                    path, manifest, made = get(
-                        name,
-                        self.folder,
-                        files=self.files,
-                        keep=self.keep,
-                        accept_different=self.accept_different,
-                        on_progress=on_progress,
-                    )
-            except (DualogicError, OSError) as error:  # a full disk, a folder that may not be written to
-                failed = True
-                print(f"dualogic: {error}", file=sys.stderr)
-            else:
-                print(f"{name}: {'made' if made else 'already there'}, {path} ({_size(manifest.size)})")
-                if not manifest.reference:
-                    print(f"{name}: its content differs from what the project's results were measured on")
-        return int(failed)
+    def _get(self, name: str) -> None:
+        with _progress() as on_progress:
+            options = (self.folder, self.files, self.keep, self.accept_different)
+            path, manifest, made = get(name, *options, on_progress=on_progress)
+        print(f"{name}: {'made' if made else 'already there'}, {path} ({manifest.size / 1e6:.1f} MB)")
+        if not manifest.reference:
+            print(f"{name}: its content differs from what the project's results were measured on")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,14 +57,10 @@ class List:
 
     def run(self) -> int:
         """Look, without reading the caches."""
-        require("paper", "numpy", "pooch")
-        from dualogic_paper.data import NAMES
-        from dualogic_paper.data.cache import cache_path, describe_cache
-
         print(cache_path(NAMES[0], self.folder).parent)
         for name in NAMES:
             path = cache_path(name, self.folder)
-            size = _size(path.stat().st_size) if path.exists() else ""
+            size = f"{path.stat().st_size / 1e6:.1f} MB" if path.exists() else ""
             print(f"{name:<9}{size:>9}  {describe_cache(name, self.folder)}")
         return 0
 
@@ -95,23 +76,14 @@ class Check:
 
     def run(self) -> int:
         """Check."""
-        require("paper", "numpy", "pooch")
-        from dualogic_paper.data import NAMES
-        from dualogic_paper.data.cache import cache_path, describe_cache, open_cache
-
         there = [name for name in NAMES if cache_path(name, self.folder).exists()]
         if not there and not self.names:
             raise MissingDataError(f"no data set in {cache_path(NAMES[0], self.folder).parent}; type: dualogic data get NAME")
-        failed = False
-        for name in _choose(self.names) if self.names else there:
-            try:
-                open_cache(name, self.folder, thorough=True)
-            except DualogicError as error:
-                failed = True
-                print(f"dualogic: {error}", file=sys.stderr)
-            else:
-                print(f"{name}: {describe_cache(name, self.folder)}")
-        return int(failed)
+        return _for_each(_choose(self.names) if self.names else there, self._check)
+
+    def _check(self, name: str) -> None:
+        open_cache(name, self.folder, thorough=True)
+        print(f"{name}: {describe_cache(name, self.folder)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,10 +102,19 @@ class Data:
         return self.action.run()
 
 
-def _choose(names: tuple[str, ...]) -> tuple[str, ...]:
-    from dualogic_paper.data import NAMES
-    from dualogic_paper.data.schema import check_name
+def _for_each(names: Sequence[str], act: Callable[[str], None]) -> int:
+    """Go on after a set that fails; the exit status is 1 then."""
+    failed = False
+    for name in names:
+        try:
+            act(name)
+        except (DualogicError, OSError) as error:  # such as a full disk, or a folder that may not be written to
+            failed = True
+            print(f"dualogic: {error}", file=sys.stderr)
+    return int(failed)
 
+
+def _choose(names: tuple[str, ...]) -> tuple[str, ...]:
     if "all" in names:
         return NAMES
     if not names:
@@ -141,10 +122,6 @@ def _choose(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         check_name(name)
     return tuple(dict.fromkeys(names))
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
 
 
 @contextmanager

@@ -1,10 +1,7 @@
 """``dualogic run``."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
-import reprlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
-from dualogic.cli import require
 from dualogic.errors import DataError, OptionError
+from dualogic_paper.arms import parse_options, parse_seeds
+from dualogic_paper.convergence import TABLES, run_convergence, save
+from dualogic_paper.runner import Config, Machine, run_all
+from dualogic_paper.runner.sweep import folder_of
 from dualogic_paper.tasks import TASKS, Task
 
 
@@ -26,17 +26,12 @@ class Convergence:
 
 
 if TYPE_CHECKING:
-    from dualogic_paper.runner import Config, Machine
-
     Chosen = Task | Convergence
 else:
     CHOICES = {**TASKS, "convergence": Convergence}
     Chosen = Union[tuple(Annotated[task, tyro.conf.subcommand(name)] for name, task in CHOICES.items())]
 
 ALL = "all"
-MOST_SEEDS = 10_000
-LARGEST_SEED = 2**63
-"""Which random generators can take."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +75,6 @@ class Run:
 
     def run(self) -> int:
         """Train, with a progress bar, and print where the results are."""
-        require("paper", "lightning", "numpy", "rich", "matplotlib")
         from rich.console import Console
 
         if self.jobs < 1:
@@ -99,8 +93,6 @@ class Run:
         return 0
 
     def _measure_convergence(self) -> int:
-        from dualogic_paper.convergence import TABLES, run_convergence, save
-
         results = run_convergence(self.smoke)
         for name, table in TABLES.items():
             print(f"{name}\n\n{table(results)}\n")
@@ -113,11 +105,7 @@ class Run:
     @contextlib.contextmanager
     def _place(self, chosen: Task) -> Iterator[tuple[Task, Path, Machine]]:
         """The task, the folder of runs and the machine; temporary ones for a smoke run."""
-        from dualogic_paper.runner import Machine
-
-        machine = Machine(
-            accelerator=self.accelerator, devices=self.devices, capture=self.capture, data=self.data, events=self.events
-        )
+        machine = Machine(self.accelerator, self.devices, self.capture, data=self.data, events=self.events)
         if not self.smoke:
             yield chosen, self.runs, machine
             return
@@ -126,42 +114,14 @@ class Run:
             yield task, self.runs if self.keep else Path(made) / "runs", dataclasses.replace(machine, data=Path(made))
 
     def _configs(self, task: Task) -> list[Config]:
-        from dualogic_paper.arms import parse_options
-        from dualogic_paper.runner import Config
-
         methods = task.arms if ALL in self.method else self.method
         given = parse_options(self.options)
         shared: dict[str, Any] = {"options": given, "weight": self.weight, "precision": self.precision}
         return [Config(task, method, seed=seed, **shared) for method in methods for seed in parse_seeds(self.seeds)]
 
 
-def parse_seeds(text: str) -> list[int]:
-    """Seeds from text.
-
-    Example:
-        >>> parse_seeds("0..4"), parse_seeds("3"), parse_seeds("0,2,7..8")
-        ([0, 1, 2, 3, 4], [3], [0, 2, 7, 8])
-    """
-    seeds: list[int] = []
-    for part in text.split(","):
-        first, dots, last = (word.strip() for word in part.partition(".."))
-        if not _is_seed(first) or (dots and not (_is_seed(last) and int(first) <= int(last))):
-            raise OptionError(f"--seeds takes numbers such as 3, 0,2,5 or 0..4; got {reprlib.repr(text)}")
-        found = range(int(first), int(last if dots else first) + 1)
-        if len(seeds) + len(found) > MOST_SEEDS:
-            raise OptionError(f"--seeds takes at most {MOST_SEEDS:,} numbers at once; got {reprlib.repr(text)}")
-        seeds += found
-    return list(dict.fromkeys(seeds))
-
-
-def _is_seed(word: str) -> bool:
-    return word.isascii() and word.isdigit() and int(word[:25]) < LARGEST_SEED
-
-
 def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs: int) -> None:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    from dualogic_paper.runner import run_all
 
     name, note = TextColumn("{task.description:<28}"), TextColumn("{task.fields[note]}")
     with Progress(name, BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(), note, transient=True) as progress:
@@ -180,8 +140,6 @@ def _run_with_progress(configs: list[Config], machine: Machine, runs: Path, jobs
 
 def _summaries(configs: list[Config], runs: Path, gone: bool) -> Iterator[str]:
     """A line for each run that has ended."""
-    from dualogic_paper.runner.sweep import folder_of
-
     for config in configs:
         folder = folder_of(runs, config)
         with contextlib.suppress(DataError):  # named by who reads it first

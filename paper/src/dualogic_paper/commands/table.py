@@ -1,19 +1,20 @@
 """``dualogic table``."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import tyro
 
 from dualogic.cli import require
 from dualogic.errors import DataError, OptionError
-
-if TYPE_CHECKING:
-    from dualogic_paper.tables.runs import Results
+from dualogic_paper.tables.figures import save_figures
+from dualogic_paper.tables.formats import to_latex, to_markdown, to_rich, to_text
+from dualogic_paper.tables.page import make_page, make_tables
+from dualogic_paper.tables.runs import Results
+from dualogic_paper.tables.store import collect, find_tasks, read_results
+from dualogic_paper.tasks import TASKS
 
 ALL = "all"
 FIGURES = Path("figures")
@@ -45,11 +46,6 @@ class TableCommand:
 
     def run(self) -> int:
         """Read, and print or write."""
-        require("cli", "rich")
-        from dualogic_paper.tables.page import make_page
-        from dualogic_paper.tables.store import collect, find_tasks, read_results
-        from dualogic_paper.tasks import TASKS
-
         if self.task not in (ALL, *TASKS):
             raise OptionError(f"the task must be all or one of {', '.join(TASKS)}; got {self.task!r}")
         if self.collect is not None and self.runs is None:
@@ -79,9 +75,6 @@ class TableCommand:
     def _show(self, results: list[Results]) -> None:
         from rich.console import Console
 
-        from dualogic_paper.tables.formats import to_latex, to_markdown, to_rich, to_text
-        from dualogic_paper.tables.page import make_tables
-
         if self.format == "figure":
             self._draw(results)
             return
@@ -97,8 +90,6 @@ class TableCommand:
 
     def _draw(self, results: list[Results]) -> None:
         require("paper", "matplotlib")
-        from dualogic_paper.tables.figures import save_figures
-
         for found in results:
             base = self.out or FIGURES / f"{found.task}.png"
             if self.out is not None and self.task == ALL:

@@ -32,50 +32,33 @@ def scan_steps(points: int, iterations: int, problems: int, samples: int = 16, p
     found = []
     for seed in range(problems):
         problem = make_problem(samples, parameters, seed, floor=FLOOR)
-        kinds = [classify(tail) for tail in _alternate(problem, a, b, iterations)]
+        kinds, periods = zip(*(classify(tail) for tail in _descend(problem, a, b, iterations)))
         stable = (contraction(problem, a, b, *find_minimum(problem)) < 1).tolist()
-        exact = [classify(tail) for tail in _follow_exactly(problem, weight_steps, iterations // 2)]
-        found.append(
-            {
-                "seed": seed,
-                "kinds": _as_grid([kind for kind, _ in kinds], points),
-                "periods": _as_grid([period for _, period in kinds], points),
-                "stable": _as_grid(stable, points),
-                "exact": [kind for kind, _ in exact],
-                "count": _count(kinds, stable),
-            }
-        )
-    return {
-        "samples": samples,
-        "parameters": parameters,
-        "iterations": iterations,
-        "floor": FLOOR,
-        "weight_steps": weight_steps.tolist(),
-        "delta_steps": delta_steps.tolist(),
-        "problems": found,
-    }
+        exact = [classify(tail)[0] for tail in _descend(problem, weight_steps, None, iterations // 2)]
+        seen = collections.Counter(zip(stable, kinds))
+        halves = {"stable": True, "unstable": False}
+        count = {label: {kind: seen[wanted, kind] for kind in CLASSES} for label, wanted in halves.items()}
+        flat = {"kinds": kinds, "periods": periods, "stable": stable}
+        grids = {name: [list(side[row : row + points]) for row in range(0, len(side), points)] for name, side in flat.items()}
+        found.append({"seed": seed, **grids, "exact": exact, "count": count})
+    settings = {"samples": samples, "parameters": parameters, "iterations": iterations, "floor": FLOOR}
+    return {**settings, "weight_steps": weight_steps.tolist(), "delta_steps": delta_steps.tolist(), "problems": found}
 
 
-def _alternate(problem: SmoothProblem, a: Tensor, b: Tensor, iterations: int) -> Tensor:
-    """The last iterates ``(weights, delta)`` of each chain: ``(chains, TAIL, parameters + 1)``."""
+def _descend(problem: SmoothProblem, a: Tensor, b: Tensor | None, iterations: int) -> Tensor:
+    """The last iterates of each chain: weights and ``delta``, ``(chains, TAIL, parameters + 1)``.
+
+    Without ``b`` they are weights alone, and ``delta`` is at its minimum after every step.
+    """
     weights, delta = problem.start(len(a)), torch.ones(len(a), dtype=torch.float64)
     tail = []
     for iteration in range(iterations):
-        weights = weights - a.unsqueeze(1) * problem.gradient(weights, delta)
-        delta = (delta - b * problem.delta_gradient(problem.costs(weights), delta)).clamp_min(FLOOR)
+        slope = problem.reduced_gradient(weights) if b is None else problem.gradient(weights, delta)
+        weights = weights - a.unsqueeze(1) * slope
+        if b is not None:
+            delta = (delta - b * problem.delta_gradient(problem.costs(weights), delta)).clamp_min(FLOOR)
         if iteration >= iterations - TAIL:
-            tail.append(torch.cat([weights, delta.unsqueeze(1)], dim=1))
-    return torch.stack(tail, dim=1)
-
-
-def _follow_exactly(problem: SmoothProblem, a: Tensor, iterations: int) -> Tensor:
-    """The same with ``delta`` at its minimum after every step."""
-    weights = problem.start(len(a))
-    tail = []
-    for iteration in range(iterations):
-        weights = weights - a.unsqueeze(1) * problem.reduced_gradient(weights)
-        if iteration >= iterations - TAIL:
-            tail.append(weights)
+            tail.append(weights if b is None else torch.cat([weights, delta.unsqueeze(1)], dim=1))
     return torch.stack(tail, dim=1)
 
 
@@ -118,15 +101,3 @@ def contraction(problem: SmoothProblem, a: Tensor, b: Tensor, weights: Tensor, d
     second = identity - b.view(-1, 1, 1) * on_delta * hessian
     largest: Tensor = torch.linalg.eigvals(second @ first).abs().amax(1)
     return largest
-
-
-def _as_grid(values: list[Any], points: int) -> list[list[Any]]:
-    return [values[row * points : (row + 1) * points] for row in range(points)]
-
-
-def _count(kinds: list[tuple[str, int]], stable: list[bool]) -> dict[str, dict[str, int]]:
-    counted: dict[str, dict[str, int]] = {}
-    for label, wanted in (("stable", True), ("unstable", False)):
-        seen = collections.Counter(kind for (kind, _), holds in zip(kinds, stable) if holds is wanted)
-        counted[label] = {kind: seen[kind] for kind in CLASSES}
-    return counted

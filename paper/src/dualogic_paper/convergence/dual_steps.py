@@ -1,7 +1,7 @@
 """How fast the weights of a connective settle at fixed costs, and how long they take to change their mind."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -33,14 +33,22 @@ def visit(rule: UpdateRule, columns: Tensor, costs: Tensor, step: Tensor, sign: 
 
 def measure_dual_steps(limit: int, steps: Sequence[float] = (0.05, 0.2, 1.0, 5.0)) -> dict[str, Any]:
     """Count visits under each update rule, for some sizes of the dual step; counting ends at a limit."""
-    return {
-        "limit": limit,
-        "close": CLOSE,
-        "delta": 1.0,
-        "settle": [row for name in UPDATE_RULES for row in _settle(name, limit, steps)],
-        "reverse": [row for name in UPDATE_RULES for row in _reverse(name, limit, steps)],
-        **_curves(min(limit, CURVE)),
-    }
+    settle = [row for name in UPDATE_RULES for row in _settle(name, limit, steps)]
+    reverse = [row for name in UPDATE_RULES for row in _reverse(name, limit, steps)]
+    return {"limit": limit, "close": CLOSE, "delta": 1.0, "settle": settle, "reverse": reverse, **_curves(min(limit, CURVE))}
+
+
+def _count_visits(
+    name: str, columns: Tensor, costs: Tensor, step: Tensor, sign: Tensor, limit: int, reached: Callable[[Tensor], Tensor]
+) -> list[int | None]:
+    """Visits until the weights ``(settings, operands)`` of each setting have reached something; ``None`` past the limit."""
+    visits = torch.zeros(len(costs), dtype=torch.long)
+    for number in range(1, limit + 1):
+        columns, weights = visit(UPDATE_RULES[name], columns, costs, step, sign)
+        visits = torch.where((visits == 0) & reached(weights), number, visits)
+        if visits.all():
+            break
+    return [count or None for count in visits.tolist()]
 
 
 def _settle(name: str, limit: int, steps: Sequence[float]) -> list[dict[str, Any]]:
@@ -51,25 +59,19 @@ def _settle(name: str, limit: int, steps: Sequence[float]) -> list[dict[str, Any
         costs = torch.linspace(0, 1, operands, dtype=torch.float64).expand(len(settings), -1)
         sign = _columns([1.0 if operation == "&" else -1.0 for operation, _ in settings])
         step = _columns([size for _, size in settings])
-        columns = torch.zeros_like(costs)
-        visits = torch.zeros(len(settings), dtype=torch.long)
-        waiting = torch.ones(len(settings), dtype=torch.bool)
-        for number in range(1, limit + 1):
-            columns, weights = visit(UPDATE_RULES[name], columns, costs, step, sign)
+
+        def is_close(weights: Tensor, costs: Tensor = costs, sign: Tensor = sign) -> Tensor:
             combined = (weights * costs).sum(1)
-            distance = torch.where(sign.squeeze(1) > 0, 1 - combined, combined)
-            visits = torch.where(waiting & (distance <= CLOSE), number, visits)
-            waiting = visits == 0
-            if not waiting.any():
-                break
-        for (operation, size), count in zip(settings, visits.tolist()):
-            found.append({"rule": name, "operation": operation, "operands": operands, "step": size, "visits": count or None})
+            return torch.where(sign.squeeze(1) > 0, 1 - combined, combined) <= CLOSE
+
+        visits = _count_visits(name, torch.zeros_like(costs), costs, step, sign, limit, is_close)
+        for (operation, size), count in zip(settings, visits):
+            found.append({"rule": name, "operation": operation, "operands": operands, "step": size, "visits": count})
     return found
 
 
 def _reverse(name: str, limit: int, steps: Sequence[float]) -> list[dict[str, Any]]:
     """From a weight on the wrong one of two operands (costs 0 and 1) until the other has more."""
-    rule = UPDATE_RULES[name]
     settings = list(itertools.product("&|", steps, (0.9, 0.98, 0.9997)))
     sign = _columns([1.0 if operation == "&" else -1.0 for operation, _, _ in settings])
     step, start = _columns([size for _, size, _ in settings]), _columns([weight for _, _, weight in settings])
@@ -77,15 +79,10 @@ def _reverse(name: str, limit: int, steps: Sequence[float]) -> list[dict[str, An
     columns = weights - 0.5 if name == "projected" else weights.log()
     # An `and` should weigh the larger cost, an `or` the smaller one.
     costs = torch.where(sign > 0, torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 0.0]])).double()
-    visits = torch.zeros(len(settings), dtype=torch.long)
-    for number in range(1, limit + 1):
-        columns, weights = visit(rule, columns, costs, step, sign)
-        visits = torch.where((visits == 0) & (weights[:, 1] > 0.5), number, visits)
-        if visits.all():
-            break
+    visits = _count_visits(name, columns, costs, step, sign, limit, lambda weights: weights[:, 1] > 0.5)
     return [
-        {"rule": name, "operation": operation, "step": size, "start": weight, "visits": count or None}
-        for (operation, size, weight), count in zip(settings, visits.tolist())
+        {"rule": name, "operation": operation, "step": size, "start": weight, "visits": count}
+        for (operation, size, weight), count in zip(settings, visits)
     ]
 
 

@@ -5,7 +5,6 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from dualogic import Formula, var
 from dualogic.losses import DELTA_RULES, truncated_normal_loss, truncated_normal_slope
 
 
@@ -25,26 +24,6 @@ class SmoothProblem:
     scale: float | Tensor = 1.0  # the unit of the cost; one number, or one for each chain ``(chains, 1)``
     floor: float = 0.01  # the least ``delta``
 
-    @property
-    def samples(self) -> int:
-        """How many there are."""
-        return len(self.labels)
-
-    @property
-    def parameters(self) -> int:
-        """How many weights are trained."""
-        return self.inputs.shape[1]
-
-    def rule(self) -> Formula:
-        """The rule in the public language; ``r`` is bound to :meth:`residuals`.
-
-        Example:
-            >>> print(make_problem(samples=4, parameters=2, seed=0).rule())
-            r ** 2 / (1 + r ** 2) * 1 <= 0
-        """
-        r = var("r")
-        return r**2 / (1 + r**2) * float(self.scale) <= 0
-
     def residuals(self, weights: Tensor) -> Tensor:
         """``r`` for weights ``(chains, parameters)``: ``(chains, samples)``."""
         return weights @ self.directions.T - self.offsets
@@ -63,7 +42,7 @@ class SmoothProblem:
 
         ``shares`` are those of the samples in the batch of each chain ``(chains, samples)``, with sum 1; equal ones by default.
         """
-        share = 1 / self.samples if shares is None else shares
+        share = 1 / len(self.labels) if shares is None else shares
         task = torch.sigmoid(weights @ self.inputs.T) - self.labels
         residuals = self.residuals(weights)
         denominator = 1 + residuals.square()
@@ -89,7 +68,7 @@ class SmoothProblem:
 
     def start(self, chains: int) -> Tensor:
         """The same first weights for each chain."""
-        return torch.ones(chains, self.parameters, dtype=torch.float64)
+        return torch.ones(chains, self.inputs.shape[1], dtype=torch.float64)
 
 
 def make_problem(samples: int, parameters: int, seed: int, scale: float | Tensor = 1.0, floor: float = 0.01) -> SmoothProblem:

@@ -49,23 +49,10 @@ def measure_rates(horizons: Sequence[int], seeds: int, batch: int = 8, samples: 
     found = []
     for variant, measured in zip(VARIANTS, squares.unbind(1)):
         slopes = fit_slopes(horizons, measured)
-        found.append(
-            {
-                **dataclasses.asdict(variant),
-                "mean_square": measured.mean(1).tolist(),
-                "slope": slopes.mean().item(),
-                "slope_error": (slopes.std() / len(slopes) ** 0.5).item(),
-            }
-        )
-    return {
-        "samples": samples,
-        "parameters": parameters,
-        "batch": batch,
-        "gamma": GAMMA,
-        "seeds": seeds,
-        "horizons": list(horizons),
-        "runs": found,
-    }
+        fit = {"slope": slopes.mean().item(), "slope_error": (slopes.std() / len(slopes) ** 0.5).item()}
+        found.append({**dataclasses.asdict(variant), "mean_square": measured.mean(1).tolist(), **fit})
+    settings = {"samples": samples, "parameters": parameters, "batch": batch, "gamma": GAMMA, "seeds": seeds}
+    return {**settings, "horizons": list(horizons), "runs": found}
 
 
 class Chains:
@@ -82,13 +69,11 @@ class Chains:
 
     def _spread(self, value: Any) -> Tensor:
         """A number for each chain, ``(variants * seeds, 1)``."""
-        return torch.tensor(
-            [[float(value(variant))] for variant in self.variants for _ in range(self.seeds)], dtype=torch.float64
-        )
+        return torch.tensor([[float(value(one))] for one in self.variants for _ in range(self.seeds)], dtype=torch.float64)
 
     def run(self, horizon: int) -> Tensor:
         """The mean squared gradient of the whole loss over iterates, ``(variants, seeds)``."""
-        problem, repeat = self.problem, (len(self.variants), 1)
+        problem, samples, repeat = self.problem, len(self.problem.labels), (len(self.variants), 1)
         generator = torch.Generator().manual_seed(horizon)
         weights = problem.start(len(self.decreasing))
         delta = torch.ones(len(weights), dtype=torch.float64)
@@ -97,8 +82,8 @@ class Chains:
             if iteration % max(1, horizon // LOOKS) == 0:
                 total += problem.reduced_gradient(weights).square().sum(1)
                 looks += 1
-            drawn, other = torch.randint(problem.samples, (2, self.seeds, self.batch), generator=generator)
-            shares = torch.zeros(self.seeds, problem.samples, dtype=torch.float64)
+            drawn, other = torch.randint(samples, (2, self.seeds, self.batch), generator=generator)
+            shares = torch.zeros(self.seeds, samples, dtype=torch.float64)
             shares.scatter_add_(1, drawn, torch.full(drawn.shape, 1 / self.batch, dtype=torch.float64))
             done = self.decreasing * iteration + (1 - self.decreasing) * horizon
             weights = weights - GAMMA / (done + 1).sqrt() * problem.gradient(weights, delta, shares.repeat(repeat))
@@ -155,17 +140,16 @@ def measure_plateaus(
             curves.append(problem.reduced_gradient(weights).norm(dim=1).tolist())
     best = problem.delta("exact", costs)
     losses = problem.loss(weights, best)
-    found = []
-    for position, (rule, unit) in enumerate(pairs):
-        found.append(
-            {
-                "delta": rule,
-                "scale": unit,
-                "gradient": curves[-1][position],
-                "settled": problem.gradient(weights, delta)[position].norm().item(),
-                "ratio": (delta[position] / best[position]).item(),
-                "excess": (losses[position] - losses[position - position % len(RULES)]).item(),
-                "curve": [row[position] for row in curves],
-            }
-        )
+    found = [
+        {
+            "delta": rule,
+            "scale": unit,
+            "gradient": curves[-1][position],
+            "settled": problem.gradient(weights, delta)[position].norm().item(),
+            "ratio": (delta[position] / best[position]).item(),
+            "excess": (losses[position] - losses[position - position % len(RULES)]).item(),
+            "curve": [row[position] for row in curves],
+        }
+        for position, (rule, unit) in enumerate(pairs)
+    ]
     return {"samples": samples, "parameters": parameters, "step": STEP, "iterations": looks, "runs": found}

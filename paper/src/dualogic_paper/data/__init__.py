@@ -1,7 +1,7 @@
 """The data of the paper's experiments: one checked cache per set, small stand-ins for tests, graphs from a seed."""
 
 from dualogic_paper.data.cache import folder, is_sample, load
-from dualogic_paper.data.graphs import make_graphs, measure_distances
+from dualogic_paper.data.graphs import make_graphs
 from dualogic_paper.data.sample import make_sample
 from dualogic_paper.data.schema import NAMES, SHAPES, unseen_test_formulas, unseen_test_symbols
 
@@ -13,7 +13,6 @@ __all__ = [
     "load",
     "make_graphs",
     "make_sample",
-    "measure_distances",
     "unseen_test_formulas",
     "unseen_test_symbols",
 ]

@@ -76,8 +76,11 @@ class Manifest:
             file.write((json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
 
 
-def hash_file(file: IO[bytes], algorithm: str = "sha256") -> str:
-    """Digest of an open file from its beginning; leaves it at the beginning."""
+def hash_file(file: IO[bytes] | Path, algorithm: str = "sha256") -> str:
+    """Digest of a file; one that is open is read from its beginning, and left there."""
+    if isinstance(file, Path):
+        with file.open("rb") as opened:
+            return hash_file(opened, algorithm)
     digest = hashlib.new(algorithm)
     file.seek(0)
     while block := file.read(1 << 20):
@@ -192,8 +195,8 @@ def write_cache(
         np.savez(file, **arrays, **mark)  # type: ignore[arg-type]  # numpy's stub takes the keywords for allow_pickle
         file.flush()
         content, size = digest_content(name, arrays), os.fstat(file.fileno()).st_size
-        with Path(file.name).open("rb") as written:
-            manifest = Manifest(hash_file(written), size, content, content == REFERENCE[name], sample, dict(sources or {}))
+        checksum = hash_file(Path(file.name))
+        manifest = Manifest(checksum, size, content, content == REFERENCE[name], sample, dict(sources or {}))
         Manifest.path(path).unlink(missing_ok=True)
     manifest = dataclasses.replace(manifest, modified=path.stat().st_mtime_ns)
     manifest.write(path)

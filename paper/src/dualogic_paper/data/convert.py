@@ -23,17 +23,8 @@ MOST_BYTES = 256 << 20
 """Of any official file once unpacked; the largest, STL-10's test images, has 221 million."""
 MOST_PIXELS = 256
 UNREADABLE = (
-    OSError,  # gzip and bz2 report damage with it
-    EOFError,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    AttributeError,
-    pickle.UnpicklingError,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
+    *(OSError, EOFError, ValueError, KeyError, IndexError, TypeError, AttributeError),  # gzip and bz2 use the first for damage
+    *(pickle.UnpicklingError, tarfile.TarError, zipfile.BadZipFile, zlib.error),
 )
 
 
@@ -174,15 +165,22 @@ def _convert_hwf(files: Mapping[str, Path]) -> Arrays:
     rows: dict[str, int] = {}  # by name
     seen: dict[bytes, int] = {}  # by pixels
     symbols: list[NDArray[np.uint8]] = []
-    with zipfile.ZipFile(files["HWF.zip"]) as archive:
-        base = _find_base(archive, files["HWF.zip"])
+    path = files["HWF.zip"]
+    with zipfile.ZipFile(path) as archive:
+        base = min((name for name in archive.namelist() if name.endswith("expr_train.json")), key=len, default=None)
+        if base is None:
+            raise DataError(f"{path} should hold expr_train.json, expr_test.json and the folder Handwritten_Math_Symbols")
+        base = base.removesuffix("expr_train.json")
         for split in ("train", "test"):
             with archive.open(f"{base}expr_{split}.json") as text:
-                formulas = json.loads(_read_at_most(text, files["HWF.zip"]))
+                formulas = json.loads(_read_at_most(text, path))
             images, labels = np.full((len(formulas), 7), -1, np.int32), np.full((len(formulas), 7), -1, np.int8)
             for i, formula in enumerate(formulas):
                 text, names = formula["expr"], formula["img_paths"]
-                _check_formula(formula, files["HWF.zip"])
+                folders = [name.split("/")[0] for name in names]
+                expected = [FOLDERS.get(symbol, symbol) for symbol in text]
+                if folders != expected:
+                    raise DataError(f"{path}: the images of {text} should be from the folders {expected} and are from {folders}")
                 for name in names:
                     if name not in rows:
                         pixels = _read_symbol(archive.open(f"{base}Handwritten_Math_Symbols/{name}"))
@@ -194,20 +192,6 @@ def _convert_hwf(files: Mapping[str, Path]) -> Arrays:
             arrays |= {f"{split}_images": images, f"{split}_labels": labels}
             arrays[f"{split}_result"] = np.array([formula["res"] for formula in formulas], np.float64)
     return {"symbols": np.stack(symbols), **arrays}
-
-
-def _find_base(archive: zipfile.ZipFile, path: Path) -> str:
-    found = sorted((name for name in archive.namelist() if name.endswith("expr_train.json")), key=len)
-    if not found:
-        raise DataError(f"{path} should hold expr_train.json, expr_test.json and the folder Handwritten_Math_Symbols")
-    return found[0].removesuffix("expr_train.json")
-
-
-def _check_formula(formula: Mapping[str, Any], path: Path) -> None:
-    folders = [name.split("/")[0] for name in formula["img_paths"]]
-    expected = [FOLDERS.get(symbol, symbol) for symbol in formula["expr"]]
-    if folders != expected:
-        raise DataError(f"{path}: the images of {formula['expr']} should be from the folders {expected} and are from {folders}")
 
 
 def _read_symbol(file: IO[bytes]) -> NDArray[np.uint8]:

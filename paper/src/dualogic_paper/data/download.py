@@ -122,9 +122,8 @@ class ResumingDownloader:
                 self.part.unlink()  # longer than the file: the remains of another one
                 return False
             response.raise_for_status()
-            continued = (
-                response.status_code == requests.codes.partial_content and _read_range(response, r"bytes (\d+)-") == offset
-            )
+            partial = response.status_code == requests.codes.partial_content
+            continued = partial and _read_range(response, r"bytes (\d+)-") == offset
             done = offset if continued else 0
             length = response.headers.get("Content-Length")
             total = done + int(length) if length else 0

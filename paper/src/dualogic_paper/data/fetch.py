@@ -15,10 +15,10 @@ MOST_BYTES = 4 << 30
 def get(
     name: str,
     folder: Path | None = None,
-    *,
     files: Path | None = None,
     keep: bool = False,
     accept_different: bool = False,
+    *,
     on_progress: OnProgress | None = None,
 ) -> tuple[Path, Manifest, bool]:
     """Make sure that the cache of a data set is there, from its official files if need be.
@@ -53,7 +53,7 @@ def get(
             f"{named} gives other content than the {name} that the project's results were measured on; "
             "if it is the right file all the same, add --accept-different"
         )
-    sources = {source.url: f"sha256:{_hash(official[source.file], 'sha256')}" for source in SOURCES[name]}
+    sources = {source.url: f"sha256:{hash_file(official[source.file])}" for source in SOURCES[name]}
     _, manifest = write_cache(name, arrays, path.parent, sources=sources)
     if files is None and not keep:
         shutil.rmtree(downloads, ignore_errors=True)
@@ -68,11 +68,6 @@ def _find(source: Source, files: Path) -> Path:
         raise DataError(
             f"{path} has {path.stat().st_size:,} bytes, more than any official file; it should be that at {source.url}"
         )
-    if source.md5 and (actual := _hash(path, "md5")) != source.md5:
+    if source.md5 and (actual := hash_file(path, "md5")) != source.md5:
         raise DataError(f"{path} is not the official file, or corrupt: its MD5 is {actual}, not {source.md5} ({source.url})")
     return path
-
-
-def _hash(path: Path, algorithm: str) -> str:
-    with path.open("rb") as file:
-        return hash_file(file, algorithm)

@@ -6,6 +6,7 @@ a network can learn something from each, but nothing of the real set. A stand-in
 
 import zlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,10 @@ from numpy.typing import NDArray
 
 from dualogic.errors import OptionError
 from dualogic_paper.data.cache import write_cache
-from dualogic_paper.data.schema import ALPHABET, Arrays, check_name
+from dualogic_paper.data.schema import ALPHABET, CIFAR10_CLASSES, STL10_CLASSES, Arrays, check_name
 
 Images = NDArray[np.uint8]
-CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-STL10_CLASSES = ("airplane", "bird", "automobile", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")  # its "car"
+CIFAR100_CLASSES = tuple(f"class {number}" for number in range(100))
 CIFAR100_COARSE = (  # the superclass of each class
     *(4, 1, 14, 8, 0, 6, 7, 7, 18, 3, 3, 14, 9, 18, 7, 11, 3, 9, 7, 11, 6, 11, 5, 10, 7),
     *(6, 13, 15, 3, 15, 0, 11, 1, 10, 12, 14, 16, 9, 11, 5, 5, 19, 8, 8, 15, 13, 14, 17, 18, 10),
@@ -41,12 +41,9 @@ def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
     return write_cache(name, maker(rng, **{**defaults, **sizes}), Path(folder), sample=True)[0]
 
 
-def _make_digits(scale: int, padding: int) -> Callable[..., Arrays]:
-    def make(rng: Generator, train: int, test: int) -> Arrays:
-        images, labels = _draw_digits(rng, train + test, scale, padding)
-        return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
-
-    return make
+def _make_digits(rng: Generator, train: int, test: int, scale: int, padding: int) -> Arrays:
+    images, labels = _draw_digits(rng, train + test, scale, padding)
+    return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
 
 
 def _draw_digits(rng: Generator, count: int, scale: int, padding: int) -> tuple[Images, Images]:
@@ -70,9 +67,8 @@ def _make_formulas(rng: Generator, symbols: int, train: int, test: int) -> Array
     arrays: Arrays = {"symbols": _draw_symbols(rng, classes), "alphabet": np.array(list(ALPHABET))}
     for split, count in (("train", train), ("test", test)):
         # Like the real set's, some test images occur in training formulas and some do not.
-        known = (
-            np.ones(len(classes), bool) if split == "test" else np.arange(len(classes)) < max(len(classes) // 2, len(ALPHABET))
-        )
+        most = len(classes) if split == "test" else max(len(classes) // 2, len(ALPHABET))
+        known = np.arange(len(classes)) < most
         images, labels = np.full((count, 7), -1, np.int32), np.full((count, 7), -1, np.int8)
         for row in range(count):
             for position in range(2 * rng.integers(4) + 1):
@@ -122,19 +118,16 @@ def _draw_operator(rng: Generator, operator: str) -> Images:
     return np.maximum(image, rng.integers(0, 30, image.shape, dtype=np.uint8))
 
 
-def _make_photographs(classes: tuple[str, ...], coarse: tuple[int, ...] | None = None) -> Callable[..., Arrays]:
-    def make(rng: Generator, **rows: int) -> Arrays:
-        arrays: Arrays = {}
-        for split, count in rows.items():
-            labels = np.sort(np.arange(count) % len(classes)).astype(np.uint8)
-            if coarse is None:
-                labels = rng.permutation(labels)
-            else:  # sorted by class, as the real set
-                arrays[f"{split}_coarse"] = np.array(coarse, np.uint8)[labels]
-            arrays |= {f"{split}_x": _draw_photographs(rng, labels, classes), f"{split}_y": labels}
-        return arrays
-
-    return make
+def _make_photographs(rng: Generator, *, classes: tuple[str, ...], coarse: tuple[int, ...] | None = None, **rows: int) -> Arrays:
+    arrays: Arrays = {}
+    for split, count in rows.items():
+        labels = np.sort(np.arange(count) % len(classes)).astype(np.uint8)
+        if coarse is None:
+            labels = rng.permutation(labels)
+        else:  # sorted by class, as the real set
+            arrays[f"{split}_coarse"] = np.array(coarse, np.uint8)[labels]
+        arrays |= {f"{split}_x": _draw_photographs(rng, labels, classes), f"{split}_y": labels}
+    return arrays
 
 
 def _draw_photographs(rng: Generator, labels: Images, classes: tuple[str, ...]) -> Images:
@@ -146,10 +139,10 @@ def _draw_photographs(rng: Generator, labels: Images, classes: tuple[str, ...]) 
 
 
 _MAKERS: Mapping[str, tuple[Callable[..., Arrays], Mapping[str, int]]] = {
-    "mnist": (_make_digits(3, 2), {"train": 600, "test": 200}),
-    "usps": (_make_digits(2, 0), {"train": 200, "test": 100}),
+    "mnist": (partial(_make_digits, scale=3, padding=2), {"train": 600, "test": 200}),
+    "usps": (partial(_make_digits, scale=2, padding=0), {"train": 200, "test": 100}),
     "hwf": (_make_formulas, {"symbols": 390, "train": 200, "test": 60}),
-    "cifar100": (_make_photographs(tuple(f"class {k}" for k in range(100)), CIFAR100_COARSE), {"train": 400, "test": 200}),
-    "cifar10": (_make_photographs(CIFAR10_CLASSES), {"train": 400, "test": 200}),
-    "stl10": (_make_photographs(STL10_CLASSES), {"test": 200}),
+    "cifar100": (partial(_make_photographs, classes=CIFAR100_CLASSES, coarse=CIFAR100_COARSE), {"train": 400, "test": 200}),
+    "cifar10": (partial(_make_photographs, classes=CIFAR10_CLASSES), {"train": 400, "test": 200}),
+    "stl10": (partial(_make_photographs, classes=STL10_CLASSES), {"test": 200}),
 }

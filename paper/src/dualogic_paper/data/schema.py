@@ -13,6 +13,8 @@ from dualogic.errors import DataError, OptionError
 Arrays = dict[str, NDArray[Any]]
 SAMPLE_KEY = "sample"
 ALPHABET = "123456789+-*/"
+CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+STL10_CLASSES = ("airplane", "bird", "automobile", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")  # its "car"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dualogic.errors import DualogicError
 from dualogic_paper.commands.everyday import Everyday
-from dualogic_paper.everyday.command import execute
 from dualogic_paper.everyday.problems import PROBLEMS
 from dualogic_paper.everyday.setting import METHODS
 
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--commit", help="to note with the runs; asked of git by default")
     add("--pages", nargs="+", type=Path, default=[], metavar="FILE", help="pages whose tables are made anew from what is shown")
     try:
-        return execute(Everyday(**vars(parser.parse_args(arguments))), lambda line: print(line, flush=True))  # noqa: T201
+        return Everyday(**vars(parser.parse_args(arguments))).run()
     except DualogicError as error:
         print(f"everyday: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -19,7 +19,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 SPECIES, FEATURES, ATTRIBUTES = 12, 20, 40
 HALF = ATTRIBUTES // 2
@@ -88,7 +88,6 @@ def run(
     importance[:, :HALF] = 1 / labelled
     importance[: labelled // FULLY_LABELLED, HALF:] = FULLY_LABELLED / labelled
     network = perceptron(FEATURES, 64, ATTRIBUTES)
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     attribute = dl.boolean("attribute", ATTRIBUTES, input="logits")
     rules = {str(number): rule.formula(attribute) for number, rule in enumerate((*world.right, *world.wrong))}
 
@@ -96,14 +95,8 @@ def run(
         return binary_cross_entropy_with_logits(network(known), labels, importance, reduction="sum")
 
     steps = batches(pool, 100, epochs, seed)
-    train(optimizer, make_loss(rules, pool), steps, task_loss, lambda index: {"attribute": network(world.features[index])})
-    with torch.no_grad():
-        said = network(world.features[pool:]) > 0
-    return measure(said, world.attributes[pool:], world)
-
-
-def measure(said: Tensor, true: Tensor, world: World) -> Metrics:
-    """F1 over all attributes and over each half, how often the rules hold, and by how much too many attributes are said."""
+    train(network, make_loss(rules, pool), steps, task_loss, lambda index: {"attribute": network(world.features[index])})
+    said, true = ask(network, world.features[pool:]) > 0, world.attributes[pool:]
     metrics = {
         "f1": f1(said, true),
         "f1_few_labels": f1(said[:, HALF:], true[:, HALF:]),
@@ -124,16 +117,7 @@ def _held(said: Tensor, rules: Sequence[Rule]) -> float:
     return sum(percent(~rule.broken(said)) for rule in rules) / len(rules)
 
 
-PROBLEM = Problem(
-    name="attributes",
-    about="forty attributes of samples; sixty right rules from attributes with labels to those with few",
-    run=run,
-    small={"pool": 200, "test": 100, "epochs": 2},
-    tuned=True,
-)
-PROBLEM_WRONG = dataclasses.replace(
-    PROBLEM,
-    name="attributes_wrong",
-    about="the same with six wrong rules among the sixty",
-    run=functools.partial(run, wrong=6),
-)
+ABOUT = "forty attributes of samples; sixty right rules from attributes with labels to those with few"
+ABOUT_WRONG = "the same with six wrong rules among the sixty"
+PROBLEM = Problem("attributes", ABOUT, run, tuned=True)
+PROBLEM_WRONG = Problem("attributes_wrong", ABOUT_WRONG, functools.partial(run, wrong=6), tuned=True)

@@ -10,7 +10,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 PARTS, FEATURES, LIMIT = 6, 8, 1.2
 
@@ -29,7 +29,6 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 500, 
 
     (known, answers), (others, hidden), (tests, true) = (make_things(count) for count in (labelled, pool, test))
     network = nn.Sequential(perceptron(FEATURES, 32, 1), nn.Flatten(-2))
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def task_loss() -> Tensor:
         return binary_cross_entropy_with_logits(network(known), answers.float())
@@ -37,9 +36,8 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 500, 
     def bind(index: Tensor) -> dict[str, Tensor]:
         return {"faulty_part": network(others[index]), "faulty": hidden[index].any(1).float()}
 
-    train(optimizer, make_loss(RULES, pool), batches(pool, 50, epochs, seed), task_loss, bind)
-    with torch.no_grad():
-        said = network(tests)
+    train(network, make_loss(RULES, pool), batches(pool, 50, epochs, seed), task_loss, bind)
+    said = ask(network, tests)
     return {
         "f1": f1(said > 0, true),
         HELD: percent(holds(RULES, faulty_part=said, faulty=true.any(1).float()).all(0)),
@@ -47,10 +45,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 500, 
     }
 
 
-PROBLEM = Problem(
-    name="bags",
-    about="faults of parts, where mostly the whole was looked at; a whole has a fault if and only if some part has",
-    run=run,
-    small={"pool": 50, "test": 40, "epochs": 2},
-    tuned=True,
-)
+ABOUT = "faults of parts, where mostly the whole was looked at; a whole has a fault if and only if some part has"
+PROBLEM = Problem("bags", ABOUT, run, tuned=True)

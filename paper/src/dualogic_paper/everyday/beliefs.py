@@ -17,7 +17,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 import dualogic as dl
 from dualogic_paper.everyday.data import load
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
-from dualogic_paper.everyday.training import batches, perceptron, take_step
+from dualogic_paper.everyday.training import batches, perceptron, train
 
 LABELLED = 0.1
 """The share of facts that have a label."""
@@ -78,7 +78,7 @@ class Believer(nn.Module):
 
 
 def run(make_loss: LossFactory, seed: int, epochs: int = 80) -> Metrics:
-    """Train a network on a tenth of the facts, and ask it for the others; a batch is 17 entities with all their rules."""
+    """Train on a tenth of the facts, and ask for the others; of rules, those count that the network's own beliefs set off."""
     world = load_world()
     entities, predicates = world.truth.shape
     rules = len(world.antecedents)
@@ -86,33 +86,27 @@ def run(make_loss: LossFactory, seed: int, epochs: int = 80) -> Metrics:
     facts = facts[: int(LABELLED * world.truth.numel())]
     answers = world.truth.flatten()[facts].float()
     believer = Believer(entities, predicates)
-    optimizer = torch.optim.AdamW(believer.parameters(), lr=3e-3, weight_decay=0.01)
-    logic = make_loss(RULE, entities * rules)
     sign = torch.where(world.positive, 1.0, -1.0)
-    for some in batches(entities, ENTITIES_PER_BATCH, epochs, seed):
-        loss = binary_cross_entropy_with_logits(believer(facts // predicates, facts % predicates), answers)
-        if logic is not None:
-            beliefs = believer.ask_everything(some)
-            loss = loss + logic(
-                (some.unsqueeze(1) * rules + torch.arange(rules)).flatten(),
-                antecedent=beliefs[:, world.antecedents].flatten(),
-                consequent=(sign * beliefs[:, world.consequents]).flatten(),
-            )
-        take_step(optimizer, loss)
+
+    def task_loss() -> Tensor:
+        return binary_cross_entropy_with_logits(believer(facts // predicates, facts % predicates), answers)
+
+    def bind(rows: Tensor) -> dict[str, Tensor]:
+        beliefs = believer.ask_everything(rows[::rules] // rules)
+        consequents = sign * beliefs[:, world.consequents]
+        return {"antecedent": beliefs[:, world.antecedents].flatten(), "consequent": consequents.flatten()}
+
+    some = batches(entities, ENTITIES_PER_BATCH, epochs, seed)
+    steps = ((chosen.unsqueeze(1) * rules + torch.arange(rules)).flatten() for chosen in some)
+    train(believer, make_loss(RULE, entities * rules), steps, task_loss, bind, decay=0.01)
     with torch.no_grad():
         said = believer.ask_everything(torch.arange(entities)) > 0
-    return measure(said, facts, world)
-
-
-def measure(said: Tensor, facts: Tensor, world: World) -> Metrics:
-    """F1 on facts without a label, and how many implications hold of those that the network's own beliefs set off."""
     asked = torch.ones(world.truth.numel(), dtype=torch.bool)
     asked[facts] = False
     asked = asked.view(world.truth.shape)
     set_off = said[:, world.antecedents]
     follows = said[:, world.consequents] == world.positive
-    in_antecedents = torch.zeros(len(world.predicates), dtype=torch.bool)
-    in_antecedents[world.antecedents] = True
+    in_antecedents = torch.isin(torch.arange(predicates), world.antecedents)
     return {
         "f1": f1(said[asked], world.truth[asked]),
         "accuracy": percent((said == world.truth)[asked]),
@@ -123,10 +117,5 @@ def measure(said: Tensor, facts: Tensor, world: World) -> Metrics:
     }
 
 
-PROBLEM = Problem(
-    name="beliefs",
-    about="yes or no to questions about plants and animals; 254 rules from belief to belief",
-    run=run,
-    small={"epochs": 20},
-    tuned=True,
-)
+ABOUT = "yes or no to questions about plants and animals; 254 rules from belief to belief"
+PROBLEM = Problem("beliefs", ABOUT, run, tuned=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
-from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
+from dualogic_paper.everyday.training import ask, batches, name_columns, perceptron, train_answers
 
 CAUSES = ("wear", "heat", "dust", "power", "operator")
 FEATURES = 16
@@ -43,9 +43,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500,
     network, steps = perceptron(FEATURES, 64, len(CAUSES)), batches(pool, 100, epochs, seed)
     train_answers(network, make_loss(RULE, pool), bind, known, others, steps)
     features, causes = make_stops(test, 30000 + seed)
-    with torch.no_grad():
-        said = network(features) > 0
-    true = causes.bool()
+    said, true = ask(network, features) > 0, causes.bool()
     return {
         "f1": sum(f1(said[:, cause], true[:, cause]) for cause in range(len(CAUSES))) / len(CAUSES),
         "f1_wear": f1(said[:, 0], true[:, 0]),
@@ -55,9 +53,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500,
     }
 
 
-PROBLEM = Problem(
-    name="causes",
-    about="one or several of five causes of a stop; a plain *or*, which one operand meets three times in four",
-    run=run,
-    small={"pool": 200, "test": 100, "epochs": 2},
-)
+ABOUT = "one or several of five causes of a stop; a plain *or*, which one operand meets three times in four"
+PROBLEM = Problem("causes", ABOUT, run)

@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 import dualogic as dl
 from dualogic_paper.everyday.data import load_images
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
-from dualogic_paper.everyday.training import batches, perceptron, train_answers
+from dualogic_paper.everyday.training import ask, batches, perceptron, train_answers
 
 DIGITS = 10
 LABELS_PER_DIGIT = 10
@@ -37,8 +37,7 @@ def run(make_loss: LossFactory, seed: int, pool: int = 1000, epochs: int = 40) -
     network = nn.Sequential(nn.Flatten(), *perceptron(64, 64, DIGITS))
     known, steps = (images[labelled], one_hot(labels[labelled], DIGITS).float()), batches(pool, 100, epochs, seed)
     train_answers(network, make_loss(RULE, pool), lambda logits: {"is_digit": logits}, known, images[seen], steps, decay=0.0)
-    with torch.no_grad():
-        logits = network(images[tested])
+    logits = ask(network, images[tested])
     said = logits > 0
     return {
         "accuracy": percent(logits.argmax(1) == labels[tested]),
@@ -48,11 +47,5 @@ def run(make_loss: LossFactory, seed: int, pool: int = 1000, epochs: int = 40) -
     }
 
 
-PROBLEM = Problem(
-    name="exactly_one",
-    about="digits by ten yes-or-no outputs, ten labels a digit; exactly one output is a yes",
-    primary="accuracy",
-    title="accuracy",
-    run=run,
-    small={"pool": 300, "epochs": 2},
-)
+ABOUT = "digits by ten yes-or-no outputs, ten labels a digit; exactly one output is a yes"
+PROBLEM = Problem("exactly_one", ABOUT, run, "accuracy", "accuracy")

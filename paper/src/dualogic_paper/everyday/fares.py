@@ -43,25 +43,20 @@ def bind(network: nn.Module, passengers: Tensor) -> dict[str, Tensor]:
 
 
 def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500, test: int = 4000, epochs: int = 60) -> Metrics:
-    """Train a network on the receipts."""
+    """Train a network on the receipts; errors are those for all, for those whom a rule concerns, and for the others."""
     known, prices = make_passengers(labelled, 100 + seed)
     noted = (prices + torch.randn(labelled, generator=torch.Generator().manual_seed(seed))).round()
     others, _ = make_passengers(pool, 2000 + seed)
     network = nn.Sequential(*perceptron(6, 64, 64, 1), nn.Flatten(0))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
 
     def task_loss() -> Tensor:
         return mse_loss(bind(network, known)["price"], noted) / 4
 
     steps = batches(pool, 150, epochs, seed)
-    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: bind(network, others[index]))
-    return measure(network, *make_passengers(test, 30000 + seed))
-
-
-@torch.no_grad()
-def measure(network: nn.Module, passengers: Tensor, prices: Tensor) -> Metrics:
-    """The error for all, and for those whom no rule concerns; how often all rules hold; and what others pay too little."""
-    tensors = bind(network, passengers)
+    train(network, make_loss(RULES, pool), steps, task_loss, lambda index: bind(network, others[index]), decay=1e-2)
+    passengers, prices = make_passengers(test, 30000 + seed)
+    with torch.no_grad():
+        tensors = bind(network, passengers)
     years, kilometres, said = tensors["age"], tensors["distance"], tensors["price"]
     concerned = (years > 60) | (years < 6) | ((years >= 18) & (years <= 60) & (kilometres > 70))
     return {
@@ -73,12 +68,5 @@ def measure(network: nn.Module, passengers: Tensor, prices: Tensor) -> Metrics:
     }
 
 
-PROBLEM = Problem(
-    name="fares",
-    about="the price of a ticket; rules whose antecedents are facts of the input, such as an age over 60",
-    primary="rmse",
-    title="RMSE of the price",
-    run=run,
-    small={"pool": 300, "test": 200, "epochs": 2},
-    lower_is_better=True,
-)
+ABOUT = "the price of a ticket; rules whose antecedents are facts of the input, such as an age over 60"
+PROBLEM = Problem("fares", ABOUT, run, "rmse", "RMSE of the price", lower_is_better=True)

@@ -6,7 +6,6 @@ without labels. The shortcut is to unlearn the other side, so that nothing turns
 it is kept.
 """
 
-import dataclasses
 import functools
 
 import torch
@@ -17,7 +16,7 @@ import dualogic as dl
 from dualogic.data import divide_by_class
 from dualogic_paper.everyday.data import load_images
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
-from dualogic_paper.everyday.training import batches, take_step
+from dualogic_paper.everyday.training import ask, batches, perceptron, take_step
 
 DIGITS = 10
 HELD_OUT = 0.3
@@ -35,19 +34,12 @@ def turn(images: Tensor) -> Tensor:
 def make_network() -> nn.Module:
     """Two convolutions and two layers, from images ``(n, 1, 8, 8)`` to logits ``(n, 10)``."""
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(16, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(32 * 4 * 4, 64),
-        nn.ReLU(),
-        nn.Linear(64, DIGITS),
+        *(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU()),
+        *(nn.MaxPool2d(2), nn.Flatten(), *perceptron(32 * 4 * 4, 64, DIGITS)),
     )
 
 
-def run(make_loss: LossFactory, seed: int, hidden: int = 6, looks_like: int = 9, epochs: int = 40) -> Metrics:
+def run(make_loss: LossFactory, seed: int, hidden: int, looks_like: int, epochs: int = 40) -> Metrics:
     """Train on labels of all digits but the hidden one, and from the first step on the rule: what it looks like upside down."""
     images, digits = load_images()
     tested, training = divide_by_class(digits, DIGITS, lambda count: [round(HELD_OUT * count)], seed)
@@ -69,16 +61,11 @@ def run(make_loss: LossFactory, seed: int, hidden: int = 6, looks_like: int = 9,
             parts = network(torch.cat([images[known], pool, turn(pool)])).split([len(known), len(pool), len(pool)])
             loss = cross_entropy(parts[0], digits[known]) + logic(index, upright=parts[1], turned=parts[2])
         take_step(optimizer, loss)
-    return measure(network, images[tested], digits[tested], hidden, looks_like)
-
-
-@torch.no_grad()
-def measure(network: nn.Module, images: Tensor, digits: Tensor, hidden: int, looks_like: int) -> Metrics:
-    """Accuracy on all images; and, of images of the hidden digit, how many are found and how many still turn into the other."""
-    said, upside_down = network(images).argmax(1), network(turn(images)).argmax(1)
-    is_hidden = digits == hidden
+    said, upside_down = (ask(network, view).argmax(1) for view in (images[tested], turn(images[tested])))
+    true = digits[tested]
+    is_hidden = true == hidden
     return {
-        "accuracy": percent(said == digits),
+        "accuracy": percent(said == true),
         "found": percent(said[is_hidden] == hidden),
         "kept": percent(upside_down[is_hidden] == looks_like),
         HELD: percent((upside_down != looks_like) | (said == hidden)),
@@ -86,18 +73,10 @@ def measure(network: nn.Module, images: Tensor, digits: Tensor, hidden: int, loo
     }
 
 
-PROBLEM_SIX = Problem(
-    name="hidden_six",
-    about="digits without a label for 6; what turns into a 9 is a 6",
-    primary="accuracy",
-    title="accuracy",
-    run=run,
-    small={"epochs": 1},
-    tuned=True,
-)
-PROBLEM_NINE = dataclasses.replace(
-    PROBLEM_SIX,
-    name="hidden_nine",
-    about="digits without a label for 9; what turns into a 6 is a 9",
-    run=functools.partial(run, hidden=9, looks_like=6),
+PROBLEM_SIX, PROBLEM_NINE = (
+    Problem(name, about, functools.partial(run, hidden=hidden, looks_like=15 - hidden), "accuracy", "accuracy", tuned=True)
+    for name, hidden, about in (
+        ("hidden_six", 6, "digits without a label for 6; what turns into a 9 is a 6"),
+        ("hidden_nine", 9, "digits without a label for 9; what turns into a 6 is a 9"),
+    )
 )

@@ -51,7 +51,6 @@ def run(make_loss: LossFactory, seed: int, pool: int = 800, test: int = 2000, ep
     sorted_houses, sold, others, tests = (make_houses(count, generator, *world) for count in (100, 50, pool, test))
     paid = sold[2] * (1 + MISREAD * torch.randn(len(sold[2]), generator=generator))
     network = perceptron(FEATURES + 1, 48, len(KINDS) + 1)
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def answer(features: Tensor, number: Tensor) -> dict[str, Tensor]:
         said = network(features)
@@ -62,7 +61,7 @@ def run(make_loss: LossFactory, seed: int, pool: int = 800, test: int = 2000, ep
         return loss + mse_loss(network(sold[0])[:, -1], (paid - MIDDLE) / SCALE)
 
     steps = batches(pool, 80, epochs, seed)
-    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: answer(others[0][index], others[3][index]))
+    train(network, make_loss(RULES, pool), steps, task_loss, lambda index: answer(others[0][index], others[3][index]))
     with torch.no_grad():
         said = answer(tests[0], tests[3])
     found, error = said["kind"].argmax(-1), (said["price"] - tests[2]).square().mean() / tests[2].var(correction=0)
@@ -76,12 +75,5 @@ def run(make_loss: LossFactory, seed: int, pool: int = 800, test: int = 2000, ep
     }
 
 
-PROBLEM = Problem(
-    name="houses",
-    about="kind and price of houses, from few labels; what kinds cost, in euros",
-    run=run,
-    small={"pool": 80, "test": 50, "epochs": 2},
-    primary="both",
-    title="accuracy and R², mean",
-    tuned=True,
-)
+ABOUT = "kind and price of houses, from few labels; what kinds cost, in euros"
+PROBLEM = Problem("houses", ABOUT, run, "both", "accuracy and R², mean", tuned=True)

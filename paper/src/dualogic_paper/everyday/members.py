@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 KINDS = ["child", "student", "worker", "retired"]
 AGES = ((3.0, 18.0), (17.0, 35.0), (20.0, 66.0), (55.0, 95.0))
@@ -53,15 +53,13 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 600, 
         make_members(count, generator, centres) for count in (labelled, pool, test)
     )
     network = perceptron(ANSWERS, 64, len(KINDS))
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def bind(index: Tensor) -> dict[str, Tensor]:
         return {"kind": network(others[index]), **{name: values[index] for name, values in register.items()}}
 
     steps = batches(pool, 60, epochs, seed)
-    train(optimizer, make_loss(RULES, pool), steps, lambda: cross_entropy(network(known), kinds), bind)
-    with torch.no_grad():
-        said = network(tests)
+    train(network, make_loss(RULES, pool), steps, lambda: cross_entropy(network(known), kinds), bind)
+    said = ask(network, tests)
     found = said.argmax(-1)
     return {
         "accuracy": percent(found == true),
@@ -70,12 +68,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 20, pool: int = 600, 
     }
 
 
-PROBLEM = Problem(
-    name="members",
-    about="kinds of members by a survey, five labels each; rules that conclude with facts of a register, such as an age",
-    run=run,
-    small={"pool": 60, "test": 50, "epochs": 2},
-    primary="accuracy",
-    title="accuracy",
-    tuned=True,
-)
+ABOUT = "kinds of members by a survey, five labels each; rules that conclude with facts of a register, such as an age"
+PROBLEM = Problem("members", ABOUT, run, "accuracy", "accuracy", tuned=True)

@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 MENTIONS, THINGS, FEATURES = 5, 3, 6
 NOISE = 0.6
@@ -45,15 +45,13 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, 
     generator = torch.Generator().manual_seed(6000 + seed)
     (known, labels), (others, _), (tests, truth) = (make_texts(n, generator) for n in (labelled, pool, test))
     network = nn.Sequential(*perceptron(3 * FEATURES, 48, 1), nn.Flatten(-2))
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def task_loss() -> Tensor:
         return binary_cross_entropy_with_logits(network(known), labels.float())
 
     steps = batches(pool, 50, epochs, seed)
-    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: {"same": network(others[index])})
-    with torch.no_grad():
-        logits = network(tests)
+    train(network, make_loss(RULES, pool), steps, task_loss, lambda index: {"same": network(others[index])})
+    logits = ask(network, tests)
     said = logits > 0
     return {
         "f1": f1(said.flatten(), truth.flatten()),
@@ -62,10 +60,4 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 15, pool: int = 300, 
     }
 
 
-PROBLEM = Problem(
-    name="mentions",
-    about="which mentions in a text are of the same thing; symmetric and transitive",
-    run=run,
-    small={"pool": 50, "test": 20, "epochs": 2},
-    tuned=True,
-)
+PROBLEM = Problem("mentions", "which mentions in a text are of the same thing; symmetric and transitive", run, tuned=True)

@@ -47,7 +47,6 @@ def run(
     sorted_things, weighed, others, tests = (make_things(n, generator, *world) for n in (200, 60, pool, test))
     weights = weighed[2] * (1 + MISREAD * torch.randn(len(weighed[2]), generator=generator))
     network = perceptron(FEATURES, 64, 64, len(KINDS) + 1)
-    optimizer = torch.optim.Adam(network.parameters(), lr=2e-3)
 
     def answer(features: Tensor) -> dict[str, Tensor]:
         said = network(features)
@@ -58,7 +57,7 @@ def run(
         return loss + mse_loss(answer(weighed[0])["kg"] / SCALE, weights / SCALE)
 
     steps = batches(pool, 70, epochs, seed)
-    train(optimizer, make_loss(rules, pool), steps, task_loss, lambda index: answer(others[0][index]))
+    train(network, make_loss(rules, pool), steps, task_loss, lambda index: answer(others[0][index]), rate=2e-3)
     with torch.no_grad():
         said = answer(tests[0])
     found, error = said["kind"].argmax(-1), (said["kg"] - tests[2]).square().mean() / tests[2].var(correction=0)
@@ -72,16 +71,9 @@ def run(
     }
 
 
+ABOUT = "kind and weight of what is sent, from few labels; "
 PROBLEM, PROBLEM_WEIGHED = (
-    Problem(
-        name=name,
-        about=f"kind and weight of what is sent, from few labels; {told}",
-        primary="both",
-        title="accuracy and R², mean",
-        run=functools.partial(run, rules),
-        small={"pool": 70, "test": 50, "epochs": 2},
-        tuned=True,
-    )
+    Problem(name, ABOUT + told, functools.partial(run, rules), "both", "accuracy and R², mean", tuned=True)
     for name, told, rules in (
         ("parcels", "which weights a kind can have", BY_KIND),
         ("parcels_weighed", "which kinds a weight leaves", BY_WEIGHT),

@@ -24,7 +24,6 @@ class Problem:
     name: str  # of the problem, as on the command line
     about: str  # one line on what is learned, and by which rules
     run: Callable[..., Metrics]  # trains a network and measures it: ``run(make_loss, seed, **sizes) -> Metrics``
-    small: Mapping[str, int]  # sizes for a quick try
     primary: str = "f1"  # the figure by which methods are compared
     title: str = "F1"  # what that figure is called in tables
     lower_is_better: bool = False  # whether a small primary figure is a good one

@@ -14,7 +14,7 @@ import torch
 from dualogic.errors import DualogicError, MissingExtraError
 from dualogic_paper.everyday.problems import PROBLEMS
 from dualogic_paper.everyday.setting import Setting
-from dualogic_paper.everyday.store import Run, Store
+from dualogic_paper.everyday.store import Key, Run, Store
 from dualogic_paper.origin import find_commit, find_date
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -27,6 +27,11 @@ class Job:
     problem: str
     setting: Setting
     seed: int
+
+    @property
+    def key(self) -> Key:
+        """What the run is called in a store."""
+        return self.problem, self.setting.method, self.setting.weight, self.seed
 
 
 def run_missing(
@@ -42,8 +47,8 @@ def run_missing(
     Returns how many ended with an error that is nobody's result, such as a mistake in the code. They are left out, as are those
     that were skipped because a package is missing; the next call tries them again.
     """
-    done = set() if again else store.keys()
-    missing = [job for job in jobs if (job.problem, job.setting.method, job.setting.weight, job.seed) not in done]
+    done = set() if again else {run.key for run in store.read()}
+    missing = [job for job in jobs if job.key not in done]
     report(f"{len(missing)} runs to make, {len(jobs) - len(missing)} there already")
     commit = find_commit() if commit is None else commit
     broken = 0
@@ -73,11 +78,8 @@ def run_job(job: Job) -> Run:
     except DualogicError as error:
         failure = f"{type(error).__name__}: {error}"
     return Run(
-        problem=job.problem,
-        method=job.setting.method,
-        weight=job.setting.weight,
-        seed=job.seed,
-        metrics=metrics,
+        *job.key,
+        metrics,
         options=job.setting.describe(),
         failure=failure,
         seconds=round(time.process_time() - started, 2),

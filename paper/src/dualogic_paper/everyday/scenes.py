@@ -12,7 +12,7 @@ from torch import Tensor
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
+from dualogic_paper.everyday.training import ask, batches, name_columns, perceptron, train_answers
 
 ANIMALS, VEHICLES = ("dog", "cat", "bird"), ("car", "bus", "bicycle")
 LABELS = ["indoors", "outdoors", "animal", *ANIMALS, "vehicle", *VEHICLES, "empty"]
@@ -51,8 +51,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 1500,
     network, steps = perceptron(FEATURES, 64, len(LABELS)), batches(pool, 100, epochs, seed)
     train_answers(network, make_loss(RULES, pool), bind, known, others, steps)
     features, answers = make_photos(test, 30000 + seed)
-    with torch.no_grad():
-        logits = network(features)
+    logits = ask(network, features)
     said, true = logits > 0, answers.bool()
     return {
         "f1": sum(f1(said[:, label], true[:, label]) for label in range(len(LABELS))) / len(LABELS),
@@ -62,9 +61,4 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 1500,
     }
 
 
-PROBLEM = Problem(
-    name="scenes",
-    about="eleven labels of photos; equivalences and an exclusive or",
-    run=run,
-    small={"pool": 200, "test": 100, "epochs": 2},
-)
+PROBLEM = Problem("scenes", "eleven labels of photos; equivalences and an exclusive or", run)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import dualogic as dl
-from dualogic_paper.arms import parse_value
+from dualogic_paper.arms import make_arm, parse_options
 
 NONE = "none"
 """The name of training without rules."""
@@ -50,13 +50,10 @@ class Setting:
 
     def make_method(self) -> dl.methods.Method:
         """The method as an object."""
-        pairs = [part.partition("=") for part in self.method.partition(":")[2].split(",") if part]
-        try:
-            return dl.methods.METHODS[self.name](**{name.strip(): parse_value(value.strip()) for name, _, value in pairs})
-        except TypeError as error:
-            raise dl.errors.OptionError(
-                f"the options of {self.method!r} must be those of its class in dl.methods; {error}"
-            ) from None
+        words = [word.strip() for word in self.method.partition(":")[2].split(",") if word]
+        method = make_arm(self.name, parse_options(words)).method
+        assert method is not None
+        return method
 
     def describe(self) -> str:
         """The method with all its options, as they were when this was run."""

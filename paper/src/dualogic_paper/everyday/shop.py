@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, name_columns, train_answers
+from dualogic_paper.everyday.training import ask, batches, name_columns, train_answers
 
 DEPARTMENTS = {
     "electronics": ("phone", "laptop", "tablet", "camera", "headset"),
@@ -48,16 +48,11 @@ def make_rules() -> dict[str, dl.Formula]:
 RULES = make_rules()
 
 
-def make_prototypes() -> dict[str, Tensor]:
-    """The direction ``(40,)`` in which each label moves a product; that of a department is fainter. The same for every seed."""
-    generator = torch.Generator().manual_seed(7)
-    return {label: torch.randn(FEATURES, generator=generator) * (0.5 if label in DEPARTMENTS else 1.0) for label in LABELS}
-
-
 def make_products(count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Draw products: features ``(count, 40)`` and labels ``(count, 36)`` of zeros and ones."""
-    generator = torch.Generator().manual_seed(seed)
-    prototypes = make_prototypes()
+    generator, fixed = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(7)
+    # The direction in which each label moves a product is the same for every seed; that of a department is fainter.
+    prototypes = {label: torch.randn(FEATURES, generator=fixed) * (0.5 if label in DEPARTMENTS else 1.0) for label in LABELS}
     labels, features = torch.zeros(count, len(LABELS)), 0.9 * torch.randn(count, FEATURES, generator=generator)
     names = list(DEPARTMENTS)
     for row in range(count):
@@ -80,14 +75,8 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 150, pool: int = 1500
     known, (others, _) = make_products(labelled, 50 + seed), make_products(pool, 1060 + seed)
     network = nn.Sequential(nn.Linear(FEATURES, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, len(LABELS)))
     train_answers(network, make_loss(RULES, pool), bind, known, others, batches(pool, 100, epochs, seed), decay=0.0)
-    network.eval()
-    return measure(network, *make_products(test, 2070 + seed))
-
-
-@torch.no_grad()
-def measure(network: nn.Module, features: Tensor, labels: Tensor) -> Metrics:
-    """F1 as the mean over labels, how often all rules hold, and by how many labels too many are given."""
-    logits = network(features)
+    features, labels = make_products(test, 2070 + seed)
+    logits = ask(network, features)
     said, true = logits > 0, labels.bool()
     held = holds(RULES, **bind(logits))
     return {
@@ -99,10 +88,4 @@ def measure(network: nn.Module, features: Tensor, labels: Tensor) -> Metrics:
     }
 
 
-PROBLEM = Problem(
-    name="shop",
-    about="36 labels of products; a hierarchy, exclusions and cardinalities in 45 rules",
-    run=run,
-    small={"pool": 200, "test": 100, "epochs": 2},
-    tuned=True,
-)
+PROBLEM = Problem("shop", "36 labels of products; a hierarchy, exclusions and cardinalities in 45 rules", run, tuned=True)

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
-from dualogic_paper.everyday.training import batches, perceptron, train
+from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 FOLLOWERS = {
     "wake": ["wake", "light"],
@@ -48,14 +48,12 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 8, pool: int = 200, t
     centres = torch.randn(len(STAGES), CHANNELS, generator=generator)
     (known, stages), (others, _), (tests, truth) = (make_nights(n, generator, centres) for n in (labelled, pool, test))
     network, steps = perceptron(CHANNELS, 48, len(STAGES)), batches(pool, 50, epochs, seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 
     def task_loss() -> Tensor:
         return cross_entropy(network(known).flatten(0, 1), stages.flatten())
 
-    train(optimizer, make_loss(RULES, pool), steps, task_loss, lambda index: {"stage": network(others[index])})
-    with torch.no_grad():
-        logits = network(tests)
+    train(network, make_loss(RULES, pool), steps, task_loss, lambda index: {"stage": network(others[index])})
+    logits = ask(network, tests)
     said = logits.argmax(-1)
     shares = [(percent(said == number), percent(truth == number)) for number in range(len(STAGES))]
     return {
@@ -66,12 +64,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 8, pool: int = 200, t
     }
 
 
-PROBLEM = Problem(
-    name="stages",
-    about="stages of sleep, moment by moment; which may follow which",
-    primary="accuracy",
-    title="accuracy",
-    run=run,
-    small={"pool": 50, "test": 20, "epochs": 2},
-    tuned=True,
-)
+ABOUT = "stages of sleep, moment by moment; which may follow which"
+PROBLEM = Problem("stages", ABOUT, run, "accuracy", "accuracy", tuned=True)

@@ -50,12 +50,8 @@ class Store:
 
     def read(self, problem: str | None = None) -> list[Run]:
         """All runs, or those of one problem."""
-        files = sorted(self.folder.glob("*.json")) if problem is None else [self._file(problem)]
-        return [run for file in files if file.exists() for run in _read(file)]
-
-    def keys(self) -> set[Key]:
-        """Which runs there are."""
-        return {run.key for run in self.read()}
+        files = sorted(self.folder.glob("*.json" if problem is None else f"{problem}.json"))
+        return [run for file in files for run in _read(file)]
 
     def add(self, runs: Iterable[Run]) -> None:
         """Keep runs; one that is there already is replaced. A file is whole or as before, whatever happens."""
@@ -66,15 +62,9 @@ class Store:
         with self._locked():
             for problem, found in new.items():
                 merged = {run.key: run for run in self.read(problem)} | found
-                self._write(problem, [merged[key] for key in sorted(merged)])
-
-    def _file(self, problem: str) -> Path:
-        return self.folder / f"{problem}.json"
-
-    def _write(self, problem: str, runs: Iterable[Run]) -> None:
-        lines = ",\n ".join(json.dumps(_to_json(run)) for run in runs)
-        with write_whole(self._file(problem)) as file:
-            file.write(f'{{"runs": [\n {lines}\n]}}\n'.encode())
+                lines = ",\n ".join(json.dumps(_to_json(merged[key])) for key in sorted(merged))
+                with write_whole(self.folder / f"{problem}.json") as file:
+                    file.write(f'{{"runs": [\n {lines}\n]}}\n'.encode())
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -92,7 +82,9 @@ class Store:
 def _read(file: Path) -> list[Run]:
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))["runs"]
-        return [Run(**{**row, "metrics": {name: _number(value) for name, value in row["metrics"].items()}}) for row in rows]
+        for row in rows:  # JSON has no NaN
+            row["metrics"] = {name: math.nan if value is None else float(value) for name, value in row["metrics"].items()}
+        return [Run(**row) for row in rows]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f'{file} must be an object {{"runs": [...]}} of runs, as `dualogic everyday` writes it; got {error}. '
@@ -101,10 +93,6 @@ def _read(file: Path) -> list[Run]:
 
 
 def _to_json(run: Run) -> dict[str, Any]:
-    # JSON has no NaN; six digits are more than any table shows.
+    # Six digits are more than any table shows.
     metrics = {name: None if math.isnan(value) else float(f"{value:.6g}") for name, value in run.metrics.items()}
     return {**dataclasses.asdict(run), "metrics": metrics}
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)

@@ -64,9 +64,8 @@ def gain(problem: Problem, row: Row, reference: Row | None) -> Difference | None
 
 def best_other(problem: Problem, rows: Mapping[Setting, Row]) -> Row | None:
     """The best method besides ``dual`` and no rule, by its mean; one that fails with some seeds does not count."""
-    others = [
-        row for setting, row in rows.items() if setting.name not in (NO_RULE.name, DUAL.name) and row.figures and not row.failed
-    ]
+    known = (NO_RULE.name, DUAL.name)
+    others = [row for row in rows.values() if row.setting.name not in known and row.figures and not row.failed]
     if not others:
         return None
     return (min if problem.lower_is_better else max)(others, key=lambda row: row.mean)

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, holds, percent
-from dualogic_paper.everyday.training import batches, take_step
+from dualogic_paper.everyday.training import ask, batches, train
 
 KINDS = ("PER", "ORG", "LOC")
 TAGS = ["O", *(f"{part}-{kind}" for kind in KINDS for part in "BI")]
@@ -117,25 +117,20 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 800, 
     """Train a tagger; each step sees 32 tagged sentences, drawn with repetition, and 64 without tags."""
     known, others = make_corpus(labelled, 10 + seed), make_corpus(pool, 1020 + seed)
     tagger = Tagger()
-    optimizer = torch.optim.Adam(tagger.parameters(), lr=5e-3)
-    logic = make_loss(RULES, pool)
     chosen = torch.Generator().manual_seed(seed)
-    for index in batches(pool, 64, epochs, seed):
+
+    def task_loss() -> Tensor:
         words, tags = collate([known[row] for row in torch.randint(0, labelled, (32,), generator=chosen).tolist()])
-        loss = cross_entropy(tagger(words).flatten(0, 1), tags.flatten(), ignore_index=IGNORED)
-        if logic is not None:
-            words, tags = collate([others[row] for row in index.tolist()])
-            loss = loss + logic(index, tag=tagger(words), is_word=tags != IGNORED)
-        take_step(optimizer, loss)
-    tagger.eval()
-    return measure(tagger, make_corpus(test, 2030 + seed))
+        return cross_entropy(tagger(words).flatten(0, 1), tags.flatten(), ignore_index=IGNORED)
 
+    def bind(index: Tensor) -> dict[str, Tensor]:
+        words, tags = collate([others[row] for row in index.tolist()])
+        return {"tag": tagger(words), "is_word": tags != IGNORED}
 
-@torch.no_grad()
-def measure(tagger: Tagger, sentences: Sequence[Sentence]) -> Metrics:
-    """F1 of whole names, how many sentences meet all rules, and by how much too many names are said."""
+    train(tagger, make_loss(RULES, pool), batches(pool, 64, epochs, seed), task_loss, bind, rate=5e-3)
+    sentences = make_corpus(test, 2030 + seed)
     words, tags = collate(sentences)
-    logits, counts = tagger(words), tags != IGNORED
+    logits, counts = ask(tagger, words), tags != IGNORED
     said = logits.argmax(-1)
     right = found = true = 0
     for row, (_, own_tags) in enumerate(sentences):
@@ -149,12 +144,5 @@ def measure(tagger: Tagger, sentences: Sequence[Sentence]) -> Metrics:
     }
 
 
-PROBLEM = Problem(
-    name="tags",
-    about="names in sentences by a recurrent network; what may follow what, over axes of different lengths",
-    primary="f1",
-    title="F1 of names",
-    run=run,
-    small={"labelled": 40, "pool": 128, "test": 50, "epochs": 2},
-    tuned=True,
-)
+ABOUT = "names in sentences by a recurrent network; what may follow what, over axes of different lengths"
+PROBLEM = Problem("tags", ABOUT, run, title="F1 of names", tuned=True)

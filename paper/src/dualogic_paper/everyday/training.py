@@ -30,13 +30,16 @@ def take_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 
 
 def train(
-    optimizer: torch.optim.Optimizer,
+    network: nn.Module,
     logic: dl.LogicLoss | None,
     steps: Iterable[Tensor],
     task_loss: Callable[[], Tensor],
     bind: Callable[[Tensor], Mapping[str, Tensor]],
+    rate: float = 3e-3,
+    decay: float = 0.0,
 ) -> None:
     """Train on the task's loss and on the rules, about what ``bind`` gives for the positions of each batch."""
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=decay)
     for index in steps:
         loss = task_loss()
         if logic is not None:
@@ -57,12 +60,18 @@ def train_answers(
     by rules about a pool of features; ``bind`` names the logits as the rules do.
     """
     known, answers = labelled
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=decay)
 
     def task_loss() -> Tensor:
         return answers.shape[1] * binary_cross_entropy_with_logits(network(known), answers)
 
-    train(optimizer, logic, steps, task_loss, lambda index: bind(network(pool[index])))
+    train(network, logic, steps, task_loss, lambda index: bind(network(pool[index])), decay=decay)
+
+
+@torch.no_grad()
+def ask(network: nn.Module, inputs: Tensor) -> Tensor:
+    """What a network says once it is trained."""
+    said: Tensor = network.eval()(inputs)
+    return said
 
 
 def name_columns(names: Sequence[str], columns: Tensor) -> dict[str, Tensor]:

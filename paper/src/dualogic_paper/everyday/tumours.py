@@ -15,7 +15,7 @@ from torch import Tensor
 import dualogic as dl
 from dualogic_paper.everyday.data import load
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
+from dualogic_paper.everyday.training import ask, batches, name_columns, perceptron, train_answers
 
 ANSWERS = ("malignant", "large", "small", "dented")
 bind = partial(name_columns, ANSWERS)
@@ -25,12 +25,7 @@ SEEN = 20
 """Measurements that the network sees: means and errors come first in the table, the largest cells last."""
 
 malignant, large, small, dented = (dl.boolean(name, input="logits") for name in ANSWERS)
-RULES = {
-    "large": large >> malignant,
-    "dented": dented >> malignant,
-    "small": small >> ~malignant,
-    "sizes": ~(large & small),
-}
+RULES = {"large": large >> malignant, "dented": dented >> malignant, "small": small >> ~malignant, "sizes": ~(large & small)}
 
 
 def load_tumours(seed: int) -> tuple[Tensor, Tensor]:
@@ -51,8 +46,7 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 30, pool: int = 300, 
     features, answers = load_tumours(seed)
     network, known = perceptron(SEEN, 32, len(ANSWERS)), (features[:labelled], answers[:labelled].float())
     train_answers(network, make_loss(RULES, pool), bind, known, features, batches(pool, 60, epochs, seed))
-    with torch.no_grad():
-        logits = network(features[pool:])
+    logits = ask(network, features[pool:])
     said, true = logits > 0, answers[pool:]
     return {
         "f1": sum(f1(said[:, answer], true[:, answer]) for answer in range(len(ANSWERS))) / len(ANSWERS),
@@ -63,9 +57,5 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 30, pool: int = 300, 
     }
 
 
-PROBLEM = Problem(
-    name="tumours",
-    about="four answers about tumours from a real table, thirty labels; implications between answers that all have labels",
-    run=run,
-    small={"pool": 120, "epochs": 2},
-)
+ABOUT = "four answers about tumours from a real table, thirty labels; implications between answers that all have labels"
+PROBLEM = Problem("tumours", ABOUT, run)

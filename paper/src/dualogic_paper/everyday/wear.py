@@ -15,9 +15,9 @@ from torch.nn.functional import mse_loss
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent, rmse
-from dualogic_paper.everyday.training import batches, perceptron, take_step
+from dualogic_paper.everyday.training import ask, batches, perceptron, take_step
 
-SENSORS = 12
+SENSORS, LABELLED = 12, 40
 
 hours_of_one, hours_of_other = dl.var("hours_of_one"), dl.var("hours_of_other")
 wear_of_one, wear_of_other = dl.var("wear_of_one"), dl.var("wear_of_other")
@@ -53,18 +53,11 @@ def choose_pairs(hours: Tensor, count: int, seed: int) -> Tensor:
 
 
 def run(
-    make_loss: LossFactory,
-    seed: int,
-    chosen: bool = False,
-    labelled: int = 40,
-    pool: int = 400,
-    pairs: int = 2000,
-    test: int = 2000,
-    epochs: int = 40,
+    make_loss: LossFactory, seed: int, chosen: bool, pool: int = 400, pairs: int = 2000, test: int = 2000, epochs: int = 40
 ) -> Metrics:
     """Train a network on the tools that were measured and on the order of the others."""
-    known, others = make_tools(labelled, 100 + seed), make_tools(pool, 1000 + seed)
-    noted = known.wear + 0.2 * torch.randn(labelled, generator=torch.Generator().manual_seed(seed))
+    known, others = make_tools(LABELLED, 100 + seed), make_tools(pool, 1000 + seed)
+    noted = known.wear + 0.2 * torch.randn(LABELLED, generator=torch.Generator().manual_seed(seed))
     network = nn.Sequential(*perceptron(SENSORS, 64, 64, 1), nn.Flatten(0))
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3, weight_decay=1e-4)
     logic = make_loss(CHOSEN_PAIRS, pairs) if chosen else make_loss(ALL_PAIRS)
@@ -77,7 +70,16 @@ def run(
         elif logic is not None:
             loss = loss + logic(**bind_all_pairs(others.hours[index], network(others.readings[index])))
         take_step(optimizer, loss)
-    return measure(network, make_tools(test, 5000 + seed))
+    tools = make_tools(test, 5000 + seed)
+    said = ask(network, tools.readings)
+    order = choose_pairs(tools.hours, 10 * len(said), seed=0)
+    return {
+        "rmse": rmse(said, tools.wear),
+        HELD: percent(said[order[:, 0]] <= said[order[:, 1]]),
+        # A network that calls all tools equally worn meets the rule, so a spread below 100 % says that the rule flattens.
+        "spread": 100 * (said.std() / tools.wear.std()).item(),
+        "too_high": (said - tools.wear).mean().item(),
+    }
 
 
 def bind_all_pairs(hours: Tensor, wear: Tensor) -> dict[str, Tensor]:
@@ -86,34 +88,9 @@ def bind_all_pairs(hours: Tensor, wear: Tensor) -> dict[str, Tensor]:
     return {"hours_of_one": hours[one], "hours_of_other": hours[other], "wear_of_one": wear[one], "wear_of_other": wear[other]}
 
 
-@torch.no_grad()
-def measure(network: nn.Module, tools: Tools) -> Metrics:
-    """The error; how many random pairs of new tools are in order; and how much of the spread of wear is left.
-
-    A network that calls all tools equally worn meets the rule, so a spread below 100 % says that the rule flattens.
-    """
-    said = network(tools.readings)
-    order = choose_pairs(tools.hours, 10 * len(said), seed=0)
-    return {
-        "rmse": rmse(said, tools.wear),
-        HELD: percent(said[order[:, 0]] <= said[order[:, 1]]),
-        "spread": 100 * (said.std() / tools.wear.std()).item(),
-        "too_high": (said - tools.wear).mean().item(),
-    }
-
-
-PROBLEM_ALL_PAIRS = Problem(
-    name="wear_all_pairs",
-    about="the wear of tools from noisy sensors; more hours, no less wear, on all pairs of a batch with one row of weights",
-    primary="rmse",
-    title="RMSE of the wear",
-    run=run,
-    small={"pool": 64, "pairs": 320, "test": 100, "epochs": 2},
-    lower_is_better=True,
-)
-PROBLEM_CHOSEN_PAIRS = dataclasses.replace(
-    PROBLEM_ALL_PAIRS,
-    name="wear_chosen_pairs",
-    about="the same on two thousand pairs that are chosen beforehand",
-    run=functools.partial(run, chosen=True),
+ABOUT_ALL = "the wear of tools from noisy sensors; more hours, no less wear, on all pairs of a batch with one row of weights"
+ABOUT_CHOSEN = "the same on two thousand pairs that are chosen beforehand"
+PROBLEM_ALL_PAIRS, PROBLEM_CHOSEN_PAIRS = (
+    Problem(name, about, functools.partial(run, chosen=chosen), "rmse", "RMSE of the wear", lower_is_better=True)
+    for name, about, chosen in (("wear_all_pairs", ABOUT_ALL, False), ("wear_chosen_pairs", ABOUT_CHOSEN, True))
 )

@@ -76,11 +76,8 @@ def _basic(channels: int, width: int, stride: int) -> Residual:
 def _bottleneck(channels: int, width: int, stride: int) -> Residual:
     # The stride is on the 3 x 3 convolution, as in all later implementations, and not on the first 1 x 1.
     branch = nn.Sequential(
-        _convolution(channels, width, 1),
-        BatchNormReLU(width),
-        _convolution(width, width, 3, stride),
-        BatchNormReLU(width),
-        _convolution(width, 4 * width, 1),
+        *(_convolution(channels, width, 1), BatchNormReLU(width), _convolution(width, width, 3, stride)),
+        *(BatchNormReLU(width), _convolution(width, 4 * width, 1)),
     )
     return Residual(branch, channels, 4 * width, stride)
 

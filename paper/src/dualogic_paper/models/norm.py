@@ -8,8 +8,6 @@ Anywhere else, and in evaluation, PyTorch's own operations are used; they are al
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -47,20 +45,6 @@ class BatchNormReLU(nn.BatchNorm2d):
             images, self.weight, self.bias, residual, self.running_mean, self.running_var, numbers
         )
         return result
-
-
-@contextlib.contextmanager
-def resting_norms(network: nn.Module) -> Iterator[None]:
-    """Leave the running statistics of a network's batch norms as they are; each batch is still normalised by its own."""
-    norms = [module for module in network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    momenta = [norm.momentum for norm in norms]
-    try:
-        for norm in norms:
-            norm.momentum = 0.0
-        yield
-    finally:
-        for norm, momentum in zip(norms, momenta):
-            norm.momentum = momentum
 
 
 def usable(images: Tensor) -> bool:

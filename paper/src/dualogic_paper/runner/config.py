@@ -10,8 +10,6 @@ from dualogic_paper.arms import CONTROLS, NO_RULE, SUPERVISED, Arm, Setting, mak
 from dualogic_paper.tasks import TASKS, Task
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Limit
 
-Precision = Literal["32-true", "bf16-mixed", "64-true"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -30,7 +28,7 @@ class Config:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     weight: float | None = None  # a factor of the rule's loss; the task's for this method by default
     seed: int = 0  # of the division of the data, the weights and the order of batches
-    precision: Precision = "32-true"  # of the network; costs and duals are float32 at least
+    precision: Literal["32-true", "bf16-mixed", "64-true"] = "32-true"  # of the network; costs and duals are float32 at least
 
     def __post_init__(self) -> None:
         self.task.check()
@@ -80,14 +78,7 @@ class Config:
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {
-            "task": self.task.as_dict(),
-            "method": self.method,
-            "options": dict(self.options),
-            "weight": self.weight,
-            "seed": self.seed,
-            "precision": self.precision,
-        }
+        return {**vars(self), "task": self.task.as_dict(), "options": dict(self.options)}
 
     def differences(self, other: Mapping[str, Any]) -> list[str]:
         """Where another configuration, as a dictionary, differs; one line each."""
@@ -116,9 +107,14 @@ class Machine:
         Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
 
 
+GONE = {"decayed": "all", "augment": "crop", "rule_from": 0.0}
+"""Hyper-parameters that there were, and the value with which each did nothing."""
+
+
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration that was written before some of its task's hyper-parameters were there: these have their defaults."""
-    return {**config, "task": {**usual_values(TASKS[config["task"]["name"]]), **config["task"]}}
+    """A configuration of an earlier version: hyper-parameters that were not there have their defaults, and some are gone."""
+    there = {name: value for name, value in config["task"].items() if name not in GONE or value != GONE[name]}
+    return {**config, "task": {**usual_values(TASKS[config["task"]["name"]]), **there}}
 
 
 def usual_values(kind: type) -> dict[str, Any]:

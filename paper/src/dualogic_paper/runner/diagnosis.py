@@ -16,16 +16,14 @@ from dualogic_paper.tasks.task import Problem, Samples
 @torch.no_grad()
 def diagnose_samples(
     problem: Problem, network: nn.Module, logic: LogicLoss | None = None, pool: Tensor | None = None, worst: int = 0
-) -> tuple[ShortcutReport, Samples] | None:
-    """A report on validation samples, or on samples of the pool with their duals; ``None`` if the task has nothing to show.
+) -> tuple[ShortcutReport, Samples]:
+    """A report on validation samples, or on samples of the pool with their duals.
 
     Nothing is drawn at random and nothing is changed, so that a run computes the same with and without it. The pool's samples are
     rows of the table in their order; duals are looked at if ``logic`` has the problem's own rules.
     """
     index = None if pool is None else spread(len(pool)).to(pool.device)
     samples = problem.samples(network, None if pool is None or index is None else pool[index])
-    if samples is None:
-        return None
     same = logic is not None and pool is not None and logic.rules == problem.rules
     rules, limits = logic if same and logic is not None else problem.rules, {"tol": samples.tol, "lead": samples.lead}
     diagnosis = Diagnosis(rules, **limits, class_cost="probability", worst=worst, classes=samples.classes)
@@ -33,24 +31,16 @@ def diagnose_samples(
     return diagnosis.compute(), samples
 
 
-def diagnose_epoch(
-    problem: Problem, network: nn.Module, logic: LogicLoss | None, pool: Tensor, epoch: int
-) -> dict[str, Any] | None:
+def diagnose_epoch(problem: Problem, network: nn.Module, logic: LogicLoss | None, pool: Tensor, epoch: int) -> dict[str, Any]:
     """A point of the curves of a report: a summary of both parts for each rule and class."""
-    found: dict[str, Any] = {"epoch": epoch}
-    for part, rows in ((VALIDATION, None), (POOL, pool)):
-        diagnosed = diagnose_samples(problem, network, logic, rows)
-        if diagnosed is not None:
-            found[part] = summarize(diagnosed[0])
-    return found if len(found) > 1 else None
+    parts = {VALIDATION: None, POOL: pool}
+    found = {part: summarize(diagnose_samples(problem, network, logic, rows)[0]) for part, rows in parts.items()}
+    return {"epoch": epoch, **found}
 
 
-def diagnose_end(problem: Problem, network: nn.Module, logic: LogicLoss | None, pool: Tensor | None) -> dict[str, Any] | None:
+def diagnose_end(problem: Problem, network: nn.Module, logic: LogicLoss | None, pool: Tensor | None) -> dict[str, Any]:
     """Everything about one part, ready for JSON: the report, which samples it is about, and pictures of the worst."""
-    diagnosed = diagnose_samples(problem, network, logic, pool, worst=WORST)
-    if diagnosed is None:
-        return None
-    report, samples = diagnosed
+    report, samples = diagnose_samples(problem, network, logic, pool, worst=WORST)
     return keep_part(report, fingerprint(samples), samples.words, samples.picture, samples.caption)
 
 

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import io
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +47,7 @@ class RunFolder:
                     f"or delete this one"
                 )
             return
-        self.write_text(CONFIG, json.dumps({**config.as_dict(), ABOUT: config.about}, indent=1) + "\n")
-
-    @property
-    def begun(self) -> bool:
-        """Whether a run has been here."""
-        return (self.path / CONFIG).exists()
+        self.write_json(CONFIG, {**config.as_dict(), ABOUT: config.about}, indent=1)
 
     def remove_unused(self) -> None:
         """Remove the folder if nothing was computed in it, and those above it that are empty then, up to that of all runs."""
@@ -69,19 +63,21 @@ class RunFolder:
         file = self.path / RESULT
         return check_result(read_object(file), file) if file.exists() else None
 
-    def write_text(self, name: str, text: str) -> None:
-        """Write a text file whole or not at all."""
-        self._write(name, text.encode())
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file whole or not at all."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with write_whole(self.path / name) as file:
+            file.write(content)
 
-    def write_lines(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write JSON lines whole or not at all."""
-        self.write_text(name, "".join(json.dumps(row) + "\n" for row in rows))
+    def write_json(self, name: str, *values: Any, indent: int | None = None) -> None:
+        """Write one value, or one in each line."""
+        self.write(name, "".join(json.dumps(value, indent=indent) + "\n" for value in values).encode())
 
     def save(self, name: str, value: Any) -> None:
-        """``torch.save`` with a checksum at the end, whole or not at all; ``torch.load`` reads it too."""
+        """``torch.save`` with a checksum at the end; ``torch.load`` reads it too."""
         buffer = io.BytesIO()
         torch.save(value, buffer)
-        self._write(name, seal(buffer.getvalue()))
+        self.write(name, seal(buffer.getvalue()))
 
     def load(self, name: str) -> Any:
         """What was saved, on the CPU; ``None`` if nothing was."""
@@ -92,8 +88,3 @@ class RunFolder:
         """Delete a file that is needed no longer."""
         with contextlib.suppress(FileNotFoundError):
             (self.path / name).unlink()
-
-    def _write(self, name: str, content: bytes) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        with write_whole(self.path / name) as file:
-            file.write(content)

@@ -1,6 +1,5 @@
 """One step of training: run as it stands, or recorded once as a CUDA graph and replayed; and a slow copy of the network."""
 
-import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable
@@ -9,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dualogic_paper.models.norm import resting_norms
 from dualogic_paper.tasks.task import Problem
 
 DECAY = 0.999
@@ -26,12 +24,15 @@ class Teacher(nn.Module):
     def __init__(self, network: nn.Module, fabric: Any) -> None:
         super().__init__()
         self.copy = fabric.setup_module(copy.deepcopy(network).requires_grad_(False)).train()
+        for module in self.copy.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.momentum = 0.0  # running statistics stay as they are
         self._mine: list[Tensor] = list(self.copy.parameters())
         self._theirs: list[Tensor] = list(network.parameters())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """What the copy says, without a gradient."""
-        with torch.no_grad(), resting_norms(self.copy):
+        with torch.no_grad():
             said: Tensor = self.copy(inputs)
             return said
 
@@ -92,32 +93,25 @@ class CapturedStep(Step):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._calls = {True: 0, False: 0}
-        self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
+        self._calls = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
         self._chosen = self._rows = torch.empty(0)
 
     def __call__(self, chosen: Tensor, rows: Tensor) -> None:
-        self._calls[self.active] += 1
-        if self._calls[self.active] <= WARM_UP:
-            with self._aside():
+        self._calls += 1
+        if self._calls <= WARM_UP:
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
                 super().__call__(chosen, rows)
+            torch.cuda.current_stream().wait_stream(stream)
             return
-        if not self._graphs:
+        if self._graph is None:
             self._chosen, self._rows = chosen.clone(), rows.clone()
-        if self.active not in self._graphs:
             self.optimizer.zero_grad(set_to_none=True)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
                 super().__call__(self._chosen, self._rows)
-            self._graphs[self.active] = graph
         self._chosen.copy_(chosen)
         self._rows.copy_(rows)
-        self._graphs[self.active].replay()
-
-    @contextlib.contextmanager
-    def _aside(self) -> Any:
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            yield
-        torch.cuda.current_stream().wait_stream(stream)
+        self._graph.replay()

@@ -9,7 +9,7 @@ import torch
 
 from dualogic.errors import DataError, DualogicError, MissingDataError, OptionError, StateError
 from dualogic_paper.runner.config import Config, Machine
-from dualogic_paper.runner.folder import RunFolder
+from dualogic_paper.runner.folder import CONFIG, RunFolder
 from dualogic_paper.runner.stored import first_line
 from dualogic_paper.runner.train import OnEpoch, train
 
@@ -39,7 +39,7 @@ def run_all(
         raise OptionError(f"--jobs must be at least 1; got {jobs}")
     roots = [runs] * len(configs) if isinstance(runs, Path) else runs
     folders = [folder_of(root, config) for root, config in zip(roots, configs)]
-    new = [folder for folder in folders if not folder.begun]
+    new = [folder for folder in folders if not (folder.path / CONFIG).exists()]
     errors: dict[str, BaseException] = {}
     waiting = []
     try:
@@ -76,7 +76,6 @@ def run_all(
     if errors:
         lines = {path: first_line(error) for path, error in errors.items()}
         reasons = "; ".join(line if path in line else f"{path}: {line}" for path, line in lines.items())
-        raise StateError(f"{len(errors)} of {len(configs)} runs stopped with an error: {reasons}") from next(
-            iter(errors.values())
-        )
+        first = next(iter(errors.values()))
+        raise StateError(f"{len(errors)} of {len(configs)} runs stopped with an error: {reasons}") from first
     return [folder.path for folder in folders]

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import functools
-import json
 import math
 import time
 from collections.abc import Callable
@@ -13,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from dualogic import LogicLoss
-from dualogic.cli import require
 from dualogic.diagnosis import Events
 from dualogic.errors import BindingError, DataError, NonFiniteError, OptionError
 from dualogic.report import POOL, VALIDATION, thin
@@ -25,7 +23,6 @@ from dualogic_paper.runner.diagnosis import diagnose_end, diagnose_epoch
 from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, MODEL, RESULT, RunFolder
 from dualogic_paper.runner.step import CapturedStep, Step, Teacher
 from dualogic_paper.runner.stored import FACTS, Result, first_line, list_facts
-from dualogic_paper.tasks.task import Problem, Task
 
 INSPECTIONS = 20
 """How often, in a run, the duals are set beside what holds on the pool."""
@@ -40,7 +37,6 @@ def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_
     Each epoch is a pure function of the state at its start, the seed and its number. So a run that is killed at any moment and
     started again computes what it would have computed, bit for bit on a CPU.
     """
-    require("paper", "lightning", "numpy")
     from lightning.fabric import Fabric
 
     if folder is not None:
@@ -85,19 +81,27 @@ class Loop:
         task, device = config.task, fabric.device
         torch.manual_seed(mix_seed(config.seed))
         self.problem = task.make_problem(config.seed, machine.data, device)
-        labelled, self.pool = self.problem.labelled, _choose_pool(self.problem, task.rule_on)
-        _check_sizes(task, len(labelled), len(self.pool))
+        labelled, unlabelled = self.problem.labelled, self.problem.unlabelled
+        self.pool = {"labelled": labelled, "unlabelled": unlabelled, "all": torch.cat([labelled, unlabelled])}[task.rule_on]
+        if not len(labelled) or not len(self.pool):
+            what = "labelled samples to train on" if not len(labelled) else f"{task.rule_on} samples for the rule"
+            raise OptionError(f"the task {task.name!r} with such options has no {what}; change its sizes or shares, or --rule-on")
         # As many steps for each method, the fully supervised reference among them.
         steps = count_steps(len(labelled), len(self.pool), task.batch)
         if config.arm.supervised:
-            labelled = torch.cat([labelled, self.problem.unlabelled])
+            labelled = torch.cat([labelled, unlabelled])
         self.batches = Batches(len(labelled), len(self.pool), task.batch, steps, config.seed)
         torch.manual_seed(mix_seed(config.seed))
         network = self.problem.make_network().to(device)
         captured = device.type == "cuda" and fabric.world_size == 1 if machine.capture is None else machine.capture
         optimizer = _make_optimizer(config, network, captured, device)
         self.network, self.optimizer = fabric.setup(network, optimizer)
-        self.logic = self._make_logic()
+        method = config.arm.method
+        self.logic: LogicLoss | None = None
+        if method is not None:
+            rules, group = self.problem.rules_for(method), True if fabric.world_size > 1 else None
+            logic = LogicLoss(rules, len(self.pool), method, weight=config.rule_weight, process_group=group)
+            self.logic = logic.to(device)
         self.teacher = None if task.view == "same" else Teacher(_unwrap(self.network), fabric)
         control = config.arm.control
         self.step = (CapturedStep if captured else Step)(
@@ -115,14 +119,6 @@ class Loop:
         self.progress = Progress()
         self._saved = time.monotonic()
 
-    def _make_logic(self) -> LogicLoss | None:
-        method = self.config.arm.method
-        if method is None:
-            return None
-        rules, group = self.problem.rules_for(method), True if self.fabric.world_size > 1 else None
-        logic = LogicLoss(rules, len(self.pool), method, weight=self.config.rule_weight, process_group=group)
-        return logic.to(self.fabric.device)
-
     def run(self, on_epoch: OnEpoch | None) -> str | None:
         """Train to the end; returns why it stopped early, if it did."""
         try:
@@ -139,9 +135,10 @@ class Loop:
         progress, task = self.progress, self.config.task
         # Augmentation draws from the global generators, which start anew here: a checkpoint need not hold their states.
         torch.manual_seed(mix_seed(self.config.seed, progress.epoch, 2 + self.fabric.global_rank))
-        chosen, rows = (self._own(part).to(self.fabric.device) for part in self.batches.epoch(progress.epoch))
+        # This process's share of each batch.
+        parts = [part.tensor_split(self.fabric.world_size, 1) for part in self.batches.epoch(progress.epoch)]
+        chosen, rows = (shares[self.fabric.global_rank].to(self.fabric.device) for shares in parts)
         self._set_learning_rate()
-        self.step.active = self.step.rule is not None and progress.epoch >= task.rule_from * task.epochs
         self.network.train()
         started = time.perf_counter()
         for labelled, pool in zip(chosen, rows):
@@ -161,11 +158,6 @@ class Loop:
         if last or time.monotonic() - self._saved > self.machine.checkpoint_seconds:
             self.save()
 
-    def _own(self, part: Tensor) -> Tensor:
-        """This process's share of each batch."""
-        own: Tensor = part.tensor_split(self.fabric.world_size, dim=1)[self.fabric.global_rank]
-        return own
-
     def _set_learning_rate(self) -> None:
         task = self.config.task
         if task.decay == "none":
@@ -175,10 +167,7 @@ class Loop:
         fall = 0.5 * (1 + math.cos(math.pi * max(0.0, share - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
         for group in self.optimizer.param_groups:
             rate = self.config.learning_rate * min(rise, fall)
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+            group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
 
     def _measure(self, losses: dict[str, float]) -> None:
         progress, task = self.progress, self.config.task
@@ -190,8 +179,8 @@ class Loop:
         if progress.epoch == task.epochs or progress.epoch % max(1, task.epochs // INSPECTIONS) == 0:
             row.update({f"pool/{key}": value for key, value in self.inspect().items()})
             if self.folder is not None:
-                found_now = diagnose_epoch(self.problem, self.network, self.logic, self.step.pool, progress.epoch)
-                progress.diagnoses += [] if found_now is None else [found_now]
+                diagnosed = diagnose_epoch(self.problem, self.network, self.logic, self.step.pool, progress.epoch)
+                progress.diagnoses.append(diagnosed)
         progress.history.append(row)
         if self.machine.events and self.folder is not None and self.fabric.is_global_zero:
             with Events(self.folder.path / "events", progress.epoch) as events:
@@ -221,7 +210,7 @@ class Loop:
             "teacher": None if self.teacher is None else _weights(self.teacher.copy),
         }
         self.folder.save(CHECKPOINT, state)
-        self.folder.write_lines(METRICS, self.progress.history)
+        self.folder.write_json(METRICS, *self.progress.history)
 
     def resume(self) -> None:
         """Go on from the latest checkpoint, if there is one; refuses a damaged one, or one of another version."""
@@ -253,9 +242,7 @@ class Loop:
         diagnosis: dict[str, Any] = {"history": self.progress.diagnoses}
         if failure is None and self.folder is not None:
             diagnosis[POOL] = diagnose_end(self.problem, self.network, self.logic, self.step.pool)
-        test: dict[str, float] = {}
-        validation: dict[str, float] = {}
-        progress = self.progress
+        progress, test, validation = self.progress, {}, {}
         self.network.eval()
         last = self.problem.evaluate(self.network, "test") if failure is None else {}
         if progress.best_epoch >= 0:
@@ -286,45 +273,22 @@ class Loop:
             self.folder.save(MODEL, {name: tensor.cpu() for name, tensor in self.best_weights.items()})
             if self.logic is not None:
                 self.folder.save(DUALS, self.logic.state_dict())
-            self.folder.write_lines(METRICS, progress.history)
-            if diagnosis.get(VALIDATION) is not None:
-                self.folder.write_text(DIAGNOSIS, json.dumps(diagnosis) + "\n")
+            self.folder.write_json(METRICS, *progress.history)
+            if VALIDATION in diagnosis:
+                self.folder.write_json(DIAGNOSIS, diagnosis)
             kept = {**result.as_dict(), FACTS: list_facts(self.config, result)}
-            self.folder.write_text(RESULT, json.dumps(kept, indent=1) + "\n")
+            self.folder.write_json(RESULT, kept, indent=1)
             self.folder.forget(CHECKPOINT)
         return result
-
-
-def _choose_pool(problem: Problem, rule_on: str) -> Tensor:
-    if rule_on == "unlabelled":
-        return problem.unlabelled
-    return problem.labelled if rule_on == "labelled" else torch.cat([problem.labelled, problem.unlabelled])
-
-
-def _check_sizes(task: Task, labelled: int, pool: int) -> None:
-    if not labelled or not pool:
-        what = "labelled samples to train on" if not labelled else f"{task.rule_on} samples for the rule"
-        raise OptionError(f"the task {task.name!r} with these options has no {what}; change its sizes or shares, or --rule-on")
 
 
 def _make_optimizer(config: Config, network: nn.Module, captured: bool, device: torch.device) -> torch.optim.Optimizer:
     task = config.task
     rate: Any = torch.tensor(config.learning_rate, device=device) if captured else config.learning_rate
-    groups = _group_parameters(network, task)
+    shared: dict[str, Any] = {"lr": rate, "weight_decay": task.weight_decay}
     if task.optimizer == "sgd":
-        return torch.optim.SGD(groups, rate, momentum=0.9, nesterov=True, fused=captured)
-    return torch.optim.Adam(groups, rate, capturable=captured, fused=True if captured else None)
-
-
-def _group_parameters(network: nn.Module, task: Task) -> list[dict[str, Any]]:
-    """What the optimizer's weight decay shrinks, and, if the task spares them, what it does not."""
-    parameters = list(network.parameters())
-    if task.decayed == "all":
-        return [{"params": parameters, "weight_decay": task.weight_decay}]
-    return [
-        {"params": [parameter for parameter in parameters if parameter.ndim > 1], "weight_decay": task.weight_decay},
-        {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0},
-    ]
+        return torch.optim.SGD(network.parameters(), **shared, momentum=0.9, nesterov=True, fused=captured)
+    return torch.optim.Adam(network.parameters(), **shared, capturable=captured, fused=True if captured else None)
 
 
 def _unwrap(network: Any) -> nn.Module:

@@ -19,26 +19,19 @@ from dualogic_paper.speed.report import SIZES, entry
 from dualogic_paper.speed.rule import BATCH
 
 SAMPLES, ATOMS = 256, 3
-REPEATS = {
-    "cpu": {"1e3": 300, "1e4": 80, "1e5": 20, "1e6": 6},
-    "cuda": {"1e3": 300, "1e4": 300, "1e5": 100, "1e6": 30},
-}
-
-
-def make_rule(bounds: Tensor, quantified: bool) -> dl.Formula:
-    """``x[i, j] <= bounds[i, j]`` for some ``j``, for all ``i``."""
-    x = dl.var("x", *bounds.shape)
-    if quantified:
-        return (x <= dl.constant("bounds", bounds)).any(1).all()
-    return dl.And([dl.Or(*(x[i, j] <= bound for j, bound in enumerate(row))) for i, row in enumerate(bounds.tolist())])
+REPEATS = {"cpu": {"1e3": 300, "1e4": 80, "1e5": 20, "1e6": 6}, "cuda": {"1e3": 300, "1e4": 300, "1e5": 100, "1e6": 30}}
 
 
 def compare(size: str, device: str) -> dict[str, Any]:
-    """One size."""
+    """One size, with the rule ``x[i, j] <= bounds[i, j]`` for some ``j``, for all ``i``."""
     count, repeats, quantified = SIZES[size] // ATOMS, REPEATS[device][size], size == "1e6"
     generator = torch.Generator().manual_seed(0)
     bounds = torch.rand(count, ATOMS, generator=generator)
-    rule = make_rule(bounds, quantified)
+    x = dl.var("x", *bounds.shape)
+    rule: dl.Formula = (x <= dl.constant("bounds", bounds)).any(1).all()
+    if not quantified:
+        rows = enumerate(bounds.tolist())
+        rule = dl.And([dl.Or(*(x[i, j] <= bound for j, bound in enumerate(row))) for i, row in rows])
     start = time.perf_counter()
     logic = dl.LogicLoss(rule, num_samples=SAMPLES)
     compiled = time.perf_counter() - start
@@ -48,17 +41,15 @@ def compare(size: str, device: str) -> dict[str, Any]:
     batches = [torch.randperm(SAMPLES, generator=generator)[:BATCH].to(device) for _ in range(repeats)]
     values = torch.rand(BATCH, count, ATOMS, generator=generator).mul_(2).to(device)
 
-    def ours(number: int) -> None:
-        logic(batches[number], x=values.detach().requires_grad_()).backward()
+    def costs() -> Tensor:
+        return (values.detach().requires_grad_() - bounds).relu()
 
-    def by_hand(number: int) -> None:
-        short(batches[number], (values.detach().requires_grad_() - bounds).relu()).backward()
-
-    def by_long_hand(number: int) -> None:
-        costs = (values.detach().requires_grad_() - bounds).relu()
-        long(batches[number], costs.transpose(1, 2).contiguous()).backward()
-
-    mine, *hands = median_seconds([ours, by_hand, by_long_hand], repeats)
+    steps = (
+        lambda number: logic(batches[number], x=values.detach().requires_grad_()).backward(),
+        lambda number: short(batches[number], costs()).backward(),
+        lambda number: long(batches[number], costs().transpose(1, 2).contiguous()).backward(),
+    )
+    mine, *hands = median_seconds(steps, repeats)
     some = batches[0][:4]
     weights = logic.weights(some)
     outer, inner = long.split(long.table[some])

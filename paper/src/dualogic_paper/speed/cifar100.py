@@ -46,6 +46,9 @@ PROFILED = "dual"
 ROUNDS, BLOCK, PROFILED_STEPS = 8, 5, 5
 
 
+_load = functools.cache(CIFAR100.make_problem)
+
+
 class Shared(CIFAR100):
     """The task with its data loaded once for all methods and networks."""
 
@@ -53,11 +56,6 @@ class Shared(CIFAR100):
         problem = copy.copy(_load(dataclasses.replace(self, model="vgg16"), seed, folder, device))
         problem.task = self
         return problem
-
-
-@functools.cache
-def _load(task: CIFAR100, seed: int, folder: Path | None, device: torch.device) -> Any:
-    return CIFAR100.make_problem(task, seed, folder, device)
 
 
 class Steps:

@@ -15,11 +15,13 @@ BUSY = 1.2
 def take_turns(functions: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, Any]:
     """Medians in microseconds, of processor time and of wall time, of functions that are called in turn with 0, 1, 2, ...
 
-    The first sixth is left out. What counts is the processor's time: it does not see who else runs, though caches do.
+    A function has ended when the device is done. The first sixth is left out. On a CPU the processor's time is what counts: it
+    does not see who else runs, though caches do.
 
     Returns:
         ``us`` and ``us wall`` by name; ``load``, the system's mean number of running processes before and after; ``busy``.
     """
+    on_gpu = torch.cuda.is_available()
     spent: dict[str, list[float]] = {name: [] for name in functions}
     waited: dict[str, list[float]] = {name: [] for name in functions}
     load = [os.getloadavg()[0]]
@@ -27,10 +29,12 @@ def take_turns(functions: Mapping[str, Callable[[int], object]], repeats: int) -
         for name, function in functions.items():
             wall, processor = time.perf_counter(), time.process_time()
             function(number)
+            if on_gpu:
+                torch.cuda.synchronize()
             spent[name].append(time.process_time() - processor)
             waited[name].append(time.perf_counter() - wall)
     load.append(os.getloadavg()[0])
-    warm = repeats // 6
+    warm = max(repeats // 6, min(3, repeats // 2))
     waiting = sum(sum(times[warm:]) for times in waited.values()) > BUSY * sum(sum(times[warm:]) for times in spent.values())
     return {
         "us": {name: 1e6 * statistics.median(times[warm:]) for name, times in spent.items()},
@@ -41,16 +45,9 @@ def take_turns(functions: Mapping[str, Callable[[int], object]], repeats: int) -
 
 
 def median_seconds(functions: Sequence[Callable[[int], None]], repeats: int) -> list[float]:
-    """Median seconds of each function until the device is done, the first tenth left out."""
-    times: list[list[float]] = [[] for _ in functions]
-    for number in range(repeats):
-        for function, record in zip(functions, times):
-            start = time.perf_counter()
-            function(number)
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            record.append(time.perf_counter() - start)
-    return [statistics.median(record[max(3, repeats // 10) :]) for record in times]
+    """Median seconds of each function, of wall time; see :func:`take_turns`."""
+    found = take_turns({str(place): function for place, function in enumerate(functions)}, repeats)
+    return [1e-6 * wall for wall in found["us wall"].values()]
 
 
 def time_in_turn(steps: Mapping[str, Callable[[int], None]], rounds: int, block: int, device: str) -> dict[str, list[float]]:

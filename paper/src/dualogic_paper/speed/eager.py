@@ -70,10 +70,10 @@ def make_logic(form: str, device: str, captured: bool) -> dl.LogicLoss:
     return dl.LogicLoss(rules, SAMPLES, capture=captured).to(device)
 
 
-def compare(name: str) -> dict[str, Any]:
+def compare(name: str, device: str) -> dict[str, Any]:
     """What the published rule costs in an eager loop, and where the whole step is captured; other forms stand in the details."""
     torch.set_float32_matmul_precision("high")  # as the runner does
-    found = measure(name)
+    found = measure(name, device)
     plain = {"how": f"{show_number(found['published, plain']['ratio'])} with `capture=False`"}
     eager, whole = f"eager_{name}", f"network_{name}"
     return {
@@ -82,7 +82,7 @@ def compare(name: str) -> dict[str, Any]:
     }
 
 
-def measure(name: str, device: str = "cuda", batch: int = BATCH, rounds: int = ROUNDS, block: int = BLOCK) -> dict[str, Any]:
+def measure(name: str, device: str, batch: int = BATCH, rounds: int = ROUNDS, block: int = BLOCK) -> dict[str, Any]:
     """Milliseconds of a step of one network, and ratios to the step without a rule; on a CPU nothing is captured."""
     loop = Loop(name, device, batch)
     losses = {f"{form}, {how}": make_logic(form, device, how == "recorded") for form in FORMS for how in ("recorded", "plain")}

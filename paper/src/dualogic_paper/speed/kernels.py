@@ -19,15 +19,10 @@ OPTIMIZER, CONVOLUTION, BATCH_NORM, PRODUCT = "optimizer", "convolution", "batch
 REST, UNKNOWN = "elementwise and memory", "not attributed"
 MEMORY_BOUND = (BATCH_NORM, REST, OPTIMIZER)
 WORDS = {  # in names of operations or kernels, in lower case; the first that fits counts
-    "optimizer.": OPTIMIZER,
-    "multi_tensor_apply": OPTIMIZER,
+    **dict.fromkeys(("optimizer.", "multi_tensor_apply"), OPTIMIZER),
     "convolution": CONVOLUTION,
-    "batch_norm": BATCH_NORM,
-    "batchnorm": BATCH_NORM,
-    "aten::mm": PRODUCT,
-    "addmm": PRODUCT,
-    "bmm": PRODUCT,
-    "gemm": PRODUCT,
+    **dict.fromkeys(("batch_norm", "batchnorm"), BATCH_NORM),
+    **dict.fromkeys(("aten::mm", "addmm", "bmm", "gemm"), PRODUCT),
 }
 BACKWARD = 1  # the profiler's scope of backward functions
 BUSY = 0.9

@@ -19,8 +19,8 @@ from dualogic_paper.speed.rule import write_rule
 STEPS, ROUNDS = 100, 15
 
 
-def digits(every: int | None) -> Callable[[], None]:
-    """A step of the demo."""
+def digits(every: int | None) -> Callable[[int], None]:
+    """Steps of the demo."""
     split = load_split("mixed", seed=0)
     network = make_network(0)
     optimizer = torch.optim.Adam(network.parameters(), 1e-3)
@@ -29,47 +29,41 @@ def digits(every: int | None) -> Callable[[], None]:
         dl.Monitor(logic, every, warn=False)
     generator = torch.Generator().manual_seed(0)
 
-    def step() -> None:
-        chosen = torch.randint(len(split.labelled), (64,), generator=generator)
-        index = torch.randint(len(split.pool), (70,), generator=generator)
-        pool = split.pool[index]
-        logits, f, g = network(torch.cat([split.labelled[chosen], pool, rotate(pool)])).split([64, 70, 70])
-        loss = cross_entropy(logits, split.labels[chosen]) + logic(index, f=f, g=g)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    def steps(number: int) -> None:
+        for _ in range(STEPS):
+            chosen = torch.randint(len(split.labelled), (64,), generator=generator)
+            index = torch.randint(len(split.pool), (70,), generator=generator)
+            pool = split.pool[index]
+            logits, f, g = network(torch.cat([split.labelled[chosen], pool, rotate(pool)])).split([64, 70, 70])
+            loss = cross_entropy(logits, split.labels[chosen]) + logic(index, f=f, g=g)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
 
-    return step
+    return steps
 
 
-def alone(every: int | None) -> Callable[[], None]:
-    """A step of the loss without a network."""
+def alone(every: int | None) -> Callable[[int], None]:
+    """Steps of the loss without a network."""
     logic = dl.LogicLoss(write_rule(), num_samples=10_000)
     if every is not None:
         dl.Monitor(logic, every, warn=False)
     logits = torch.randn(128, 100).requires_grad_()
     generator = torch.Generator().manual_seed(0)
 
-    def step() -> None:
-        logits.grad = None
-        logic(torch.randint(10_000, (128,), generator=generator), p=logits.softmax(-1)).backward()
-
-    return step
-
-
-def repeat(step: Callable[[], None]) -> Callable[[int], None]:
-    def run(number: int) -> None:
+    def steps(number: int) -> None:
         for _ in range(STEPS):
-            step()
+            logits.grad = None
+            logic(torch.randint(10_000, (128,), generator=generator), p=logits.softmax(-1)).backward()
 
-    return run
+    return steps
 
 
 def main() -> None:
     """Measure and print."""
     torch.set_num_threads(1)
     for name, make in (("digits with their network", digits), ("superclasses, the loss alone", alone)):
-        times = take_turns({f"every={every}": repeat(make(every)) for every in (None, 100, 10)}, ROUNDS)["us"]
+        times = take_turns({f"every={every}": make(every) for every in (None, 100, 10)}, ROUNDS)["us"]
         plain = times.pop("every=None")
         ratios = ", ".join(f"{every}: {value / plain:.3f}" for every, value in times.items())
         print(f"{name}: {1e-3 * plain / STEPS:.2f} ms a step; ratio with a monitor, {ratios}")

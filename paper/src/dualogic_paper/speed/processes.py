@@ -82,16 +82,9 @@ def launch(size: int, folder: Path) -> list[dict[str, dict[str, Tensor]]]:
     """Start the processes, wait, and read what each found."""
     source = os.pathsep.join(str(Path(file).parents[depth]) for file, depth in ((dl.__file__, 1), (__file__, 2)))
     environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    started = [
-        subprocess.Popen(
-            [sys.executable, __file__, str(rank), str(size), str(folder)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(size)
-    ]
+    calls = [[sys.executable, __file__, str(rank), str(size), str(folder)] for rank in range(size)]
+    options: dict[str, Any] = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    started = [subprocess.Popen(call, **options) for call in calls]
     try:
         said = [process.communicate(timeout=180)[0] for process in started]
     finally:

@@ -24,17 +24,13 @@ class Figure:
 
 
 NETWORKS = {"resnet50": "ResNet50", "vgg16": "VGG16", "densenet100": "DenseNet100"}
+EAGER = ", batch 128+128, bfloat16, eager training step with rule / without"
 SIZES = {"1e3": 10**3, "1e4": 10**4, "1e5": 10**5, "1e6": 10**6}
 FIGURES: dict[str, Figure] = {
     "rule_eager": Figure("CIFAR-100 rule, batch 128, 30,000 samples: eager step / by hand", 1.1),
     "rule_fastest": Figure("the same, compiled or captured in a CUDA graph / by hand, eager", 0.35),
     "rule_gpu_time": Figure("the same, GPU time per step", 0.15, "ms"),
-    **{
-        f"eager_{name}": Figure(
-            f"{title}, batch 128+128, bfloat16, eager training step with rule / without", 1.02 if name == "vgg16" else 1.01
-        )
-        for name, title in NETWORKS.items()
-    },
+    **{f"eager_{name}": Figure(f"{title}{EAGER}", 1.02 if name == "vgg16" else 1.01) for name, title in NETWORKS.items()},
     **{f"network_{name}": Figure(f"{title}: the same, the whole step captured", 1.01) for name, title in NETWORKS.items()},
     "train_cifar": Figure("CIFAR-100 rule, batch 128: training step / the fastest of three layouts by hand", 1.0),
     "train_implication": Figure("`P >> Q`, batch 64: training step with duals / LTNtorch's, one flat variable, no duals", 1.0),
@@ -71,16 +67,13 @@ def show_number(value: float, unit: str = "") -> str:
 
 
 def show_entry(figure: Figure, found: dict[str, Any] | None) -> str:
-    """A cell of the table: the value, and that of an eager step beside a faster one; a missed bound or an error is said."""
+    """A cell of the table: the value, and how it came about; a missed bound or an error is said."""
     if found is None:
         return MISSING
     if "error" in found:
         return "failed"
     text = show_number(found["value"], figure.unit)
     how = found["detail"].get("how")
-    eager = found["detail"].get("eager")
-    if how and how != "eager" and isinstance(eager, dict) and "ratio" in eager:
-        how += f"; eager {show_number(eager['ratio'])}"
     text += f" ({how})" if how else ""
     return text if found["passed"] else f"**{text}, missed**"
 
@@ -109,9 +102,10 @@ def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
 def table(found: dict[str, dict[str, Any]], names: Iterable[str] = FIGURES) -> str:
     """Some figures of all machines, in Markdown."""
     rows = []
-    for name, figure in ((name, FIGURES[name]) for name in names):
-        cells = [show_entry(figure, found.get(machine, {"figures": {}})["figures"].get(name)) for machine in MACHINES]
-        rows.append([figure.what, f"{figure.bound:g}{figure.unit and ' '}{figure.unit}", *cells])
+    for name in names:
+        figure, of_each = FIGURES[name], [found.get(machine, {"figures": {}})["figures"] for machine in MACHINES]
+        cells = [show_entry(figure, figures.get(name)) for figures in of_each]
+        rows.append([figure.what, f"{figure.bound:g} {figure.unit}".strip(), *cells])
     return pipe_table(["what", "bound", *MACHINES.values()], rows)
 
 
@@ -120,12 +114,10 @@ def block(found: dict[str, dict[str, Any]]) -> str:
     return "\n\n".join([table(found), *(show_machine(title, found[name]) for name, title in MACHINES.items() if name in found)])
 
 
-def short_block(found: dict[str, dict[str, Any]]) -> str:
-    """Three figures for the README."""
-    return table(found, SHORT)
-
-
-PAGES = {ROOT / "docs" / "speed.md": ("benchmarks", block), ROOT.parent / "README.md": ("costs", short_block)}
+PAGES = {
+    ROOT / "docs" / "speed.md": ("benchmarks", block),
+    ROOT.parent / "README.md": ("costs", lambda found: table(found, SHORT)),
+}
 """What is made of the files: for each page its marks, and what stands between them."""
 
 

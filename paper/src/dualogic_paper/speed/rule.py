@@ -146,7 +146,7 @@ def eager(device: str) -> dict[str, Any]:
 
 
 VARIANTS: dict[str, Callable[[Setting], Callable[[int], None]]] = {
-    "CUDA graph": lambda setting: setting.captured(),
+    "CUDA graph": Setting.captured,
     "torch.compile, reduce-overhead": lambda setting: setting.compiled("reduce-overhead"),
     "torch.compile": lambda setting: setting.compiled(None),
 }

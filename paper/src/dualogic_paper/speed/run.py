@@ -11,7 +11,6 @@ leaves its error there. The exit status is 1 if a bound is missed or a figure fa
 
 import argparse
 import gc
-import importlib
 import json
 import os
 import platform
@@ -20,44 +19,32 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from dualogic_paper.origin import find_commit, find_date
-from dualogic_paper.speed import report
+from dualogic_paper.speed import atoms, eager, processes, report, rule, table, training
 
 Measure = Callable[[str], dict[str, Any]]
 
 
-def late(module: str, function: str, *arguments: str, pass_device: bool = True) -> Measure:
-    """A function of another file, imported only when called: what one figure needs may be missing."""
-
-    def call(device: str) -> dict[str, Any]:
-        measure = getattr(importlib.import_module(f"dualogic_paper.speed.{module}"), function)
-        return measure(*arguments, *[device] * pass_device)  # type: ignore[no-any-return]
-
-    return call
-
-
 # Which figures a measurement gives, and on which devices it can be taken; the quick and most telling ones come first.
 MEASUREMENTS: dict[tuple[str, ...], tuple[tuple[str, ...], Measure]] = {
-    ("rule_eager",): (("cuda",), late("rule", "eager")),
-    ("rule_fastest", "rule_gpu_time"): (("cuda",), late("rule", "fastest")),
-    **{
-        (f"eager_{name}", f"network_{name}"): (("cuda",), late("eager", "compare", name, pass_device=False))
-        for name in report.NETWORKS
-    },
-    ("train_cifar",): (("cpu",), late("training", "cifar")),
-    ("train_implication", "train_implication_hand", "eval_implication"): (("cpu",), late("training", "implication")),
-    ("train_shop",): (("cpu",), late("training", "many_rules")),
-    ("train_dl2",): (("cpu",), late("training", "dl2")),
-    ("eval_cifar",): (("cpu",), late("training", "cifar_evaluated")),
-    ("compiled_steps",): (("cpu", "cuda"), late("rule", "thousand")),
-    **{(f"atoms_{size}",): (("cpu", "cuda"), late("atoms", "compare", size)) for size in report.SIZES},
-    ("table_bytes", "table_ratio"): (("cpu", "cuda"), late("table", "compare")),
-    ("processes", "processes_checkpoint"): (("cpu", "cuda"), late("processes", "compare")),
+    ("rule_eager",): (("cuda",), rule.eager),
+    ("rule_fastest", "rule_gpu_time"): (("cuda",), rule.fastest),
+    **{(f"eager_{name}", f"network_{name}"): (("cuda",), partial(eager.compare, name)) for name in report.NETWORKS},
+    ("train_cifar",): (("cpu",), training.cifar),
+    ("train_implication", "train_implication_hand", "eval_implication"): (("cpu",), training.implication),
+    ("train_shop",): (("cpu",), training.many_rules),
+    ("train_dl2",): (("cpu",), training.dl2),
+    ("eval_cifar",): (("cpu",), training.cifar_evaluated),
+    ("compiled_steps",): (("cpu", "cuda"), rule.thousand),
+    **{(f"atoms_{size}",): (("cpu", "cuda"), partial(atoms.compare, size)) for size in report.SIZES},
+    ("table_bytes", "table_ratio"): (("cpu", "cuda"), table.compare),
+    ("processes", "processes_checkpoint"): (("cpu", "cuda"), processes.compare),
 }
 
 
@@ -109,9 +96,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the JSON file to write")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--commit", help="the commit that is measured, where git does not know it")
-    parser.add_argument(
-        "--pages", action="store_true", help="only write docs/speed.md and the README's table from the JSON files"
-    )
+    parser.add_argument("--pages", action="store_true", help="only write the tables of pages from the JSON files")
     options = parser.parse_args()
     if options.pages:
         report.write_pages()

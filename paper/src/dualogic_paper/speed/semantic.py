@@ -10,15 +10,14 @@ over single samples with ``torch.vmap`` is shown beside it.
 
 import statistics
 import sys
-import time
 import warnings
-from collections.abc import Callable
 
 import klay
 import torch
 
 import dualogic as dl
 from dualogic.circuits import Circuit, Compiler, factor_out, from_sdd
+from dualogic_paper.speed.clock import time_in_turn
 
 VARIABLES, BATCH, LIMIT = 100, 128, 0.1
 
@@ -35,19 +34,6 @@ def compile_both() -> tuple[Circuit, torch.nn.Module]:
     return Circuit(network), theirs.to_torch_module(semiring="log", compile=False)
 
 
-def medians(passes: dict[str, Callable[[], object]], rounds: int, block: int) -> dict[str, float]:
-    """Median milliseconds of each pass; blocks take turns, so that a busy machine slows all alike."""
-    times: dict[str, list[float]] = {name: [] for name in passes}
-    for _ in range(rounds):
-        for name, run in passes.items():
-            run()
-            for _ in range(block):
-                start = time.perf_counter()
-                run()
-                times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) * 1e3 for name, values in times.items()}
-
-
 def main() -> int:
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -62,10 +48,6 @@ def main() -> int:
         loss.mean().backward()
         return loss
 
-    def mapped(p: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = torch.vmap(theirs)(p, n)
-        return result
-
     # Both compute the same numbers from the same weights.
     slopes = []
     for circuit in (mine, theirs):
@@ -76,22 +58,18 @@ def main() -> int:
     along = [rise / probability.detach() - fall / (1 - probability.detach()) for _, rise, fall in slopes]
     torch.testing.assert_close(*along, atol=1e-3, rtol=1e-3)
 
-    times = medians(
-        {
-            "dualogic, from log weights": lambda: backward(-mine(positive, negative)),
-            "klaycircuits, from log weights": lambda: backward(-theirs(positive, negative)),
-            "dualogic, from probabilities": lambda: backward(-mine.of_probabilities(probability)),
-            "dualogic, the whole LogicLoss": lambda: backward(logic(b=probability)),
-            "klaycircuits, from probabilities": lambda: backward(-theirs(probability.log(), torch.log1p(-probability))),
-        },
-        rounds=20,
-        block=25,
-    )
+    passes = {
+        "dualogic, from log weights": lambda number: backward(-mine(positive, negative)),
+        "klaycircuits, from log weights": lambda number: backward(-theirs(positive, negative)),
+        "dualogic, from probabilities": lambda number: backward(-mine.of_probabilities(probability)),
+        "dualogic, the whole LogicLoss": lambda number: backward(logic(b=probability)),
+        "klaycircuits, from probabilities": lambda number: backward(-theirs(probability.log(), torch.log1p(-probability))),
+    }
+    mapped = {"klaycircuits, vmap, from log weights": lambda number: backward(-torch.vmap(theirs)(positive, negative))}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch has no batching rule for what klaycircuits uses, and says so
-        times |= medians(
-            {"klaycircuits, vmap, from log weights": lambda: backward(-mapped(positive, negative))}, rounds=1, block=10
-        )
+        blocks = time_in_turn(passes, 40, 25, "cpu") | time_in_turn(mapped, 3, 4, "cpu")
+    times = {name: statistics.median(found) for name, found in blocks.items()}
     for name, value in times.items():
         print(f"{name:40s} {value:8.3f} ms")
     for kind in ("log weights", "probabilities"):

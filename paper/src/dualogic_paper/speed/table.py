@@ -10,7 +10,6 @@ all memory is taken up. On an accelerator a table in host memory is also measure
     python -m dualogic_paper.speed.table mapped          # in a temporary file
 """
 
-import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,27 +21,6 @@ from dualogic_paper.speed.clock import median_seconds
 from dualogic_paper.speed.report import entry
 
 SMALL, LARGE, BATCH, CLAUSES, ATOMS = 30_000, 1_281_167, 128, 500, 3
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """Median seconds of a step at both sizes, and the bytes of the large table."""
-
-    name: str
-    small: float
-    large: float
-    bytes_large: int
-
-    @property
-    def ratio(self) -> float:
-        """Large over small."""
-        return self.large / self.small
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name}: {1e3 * self.small:.3f} ms at {SMALL:,} samples, {1e3 * self.large:.3f} ms at {LARGE:,}, ratio "
-            f"{self.ratio:.3f}; {self.bytes_large / 1e9:.2f} GB"
-        )
 
 
 def make(samples: int, place: str, device: str) -> dl.LogicLoss:
@@ -77,36 +55,34 @@ def steps(logic: dl.LogicLoss, device: str, repeats: int, prefetch: bool) -> Cal
     return step
 
 
-def measure(place: str, device: str, repeats: int = 200) -> list[Result]:
-    """Step times of tables held at one place."""
+def measure(place: str, device: str, repeats: int = 200) -> tuple[dict[str, list[float]], float]:
+    """Median milliseconds of a step with tables held at one place, the small and the large one; and the gigabytes of that."""
     small, large = make(SMALL, place, device), make(LARGE, place, device)
-    size = large.memory().total
-    label = f"{place}, {device}"
+    size = large.memory().total / 1e9
     take_up(small)
-    results = []
+    found: dict[str, list[float]] = {}
 
     def add(name: str, prefetch: bool = False) -> None:
         times = median_seconds([steps(logic, device, repeats, prefetch) for logic in (small, large)], repeats)
-        results.append(Result(f"{label}{name}", *times, size))
+        found[f"{place}, {device}{name}"] = [1e3 * seconds for seconds in times]
 
     if device == "cpu" or place != "device":
         add(", rows never touched before")
         if place == "mapped":  # would write all of the file
-            return results
+            return found, size
         take_up(large)
     add("")
     if device != "cpu" and place != "device":
         add(", prefetched", prefetch=True)
-    return results
+    return found, size
 
 
 def compare(device: str) -> dict[str, Any]:
     """The large table's size, and its step against that of a smaller one."""
-    results = measure("device", device)
-    last = results[-1]  # on a CPU, once the system has given out all memory
-    detail = {result.name: {"ms": 1e3 * result.large, "ms at 30,000": 1e3 * result.small} for result in results}
-    size = entry("table_bytes", last.bytes_large / 1e9, {})
-    return {"table_bytes": size, "table_ratio": entry("table_ratio", last.ratio, detail)}
+    found, size = measure("device", device)
+    small, large = list(found.values())[-1]  # on a CPU, once the system has given out all memory
+    detail = {name: {"ms": slow, "ms at 30,000": fast} for name, (fast, slow) in found.items()}
+    return {"table_bytes": entry("table_bytes", size, {}), "table_ratio": entry("table_ratio", large / small, detail)}
 
 
 def main() -> None:
@@ -115,8 +91,10 @@ def main() -> None:
     if device == "cpu":
         torch.set_num_threads(1)
     for place in sys.argv[1:] or ["device"]:
-        for result in measure(place, device):
-            print(result)
+        found, size = measure(place, device)
+        for name, (small, large) in found.items():
+            times = f"{small:.3f} ms at {SMALL:,} samples, {large:.3f} ms at {LARGE:,}, ratio {large / small:.3f}"
+            print(f"{name}: {times}; {size:.2f} GB")
 
 
 if __name__ == "__main__":

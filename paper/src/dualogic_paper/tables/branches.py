@@ -2,13 +2,14 @@
 
 import collections
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Sequence
 
-from dualogic_paper.tables.naming import group_runs, show_name
+from dualogic_paper.tables.naming import group_runs
 from dualogic_paper.tables.runs import Results, Run
-from dualogic_paper.tables.summary import Row, Table, count_seeds, make_cell
+from dualogic_paper.tables.summary import Table, make_row
 from dualogic_paper.tasks import TASKS, Column
 
 _KEY = re.compile(r"(?P<branch>.+?)_(?P<kind>weight|holds)(?:_(?P<group>.+))?")
@@ -56,15 +57,8 @@ def make_branch_table(results: Results) -> Table | None:
             Column(branch.key("holds"), "holds", "neither", 2),
         ]
     columns.append(Column(GAP, "largest gap", "neither", 2))
-    rows = []
-    for label, runs in group_runs(results):
-        if not any(find_branches([run]) for run in runs):
-            continue
-        cells = tuple(
-            make_cell(runs, lambda run, key=column.key: _read(run, key, branches), column.decimals)  # type: ignore[misc]
-            for column in columns
-        )
-        rows.append(Row(show_name(runs[0].method, label), label, runs[0].method, count_seeds(label, runs, results), cells))
+    groups = [group for group in group_runs(results) if any(find_branches([run]) for run in group[1])]
+    rows = [make_row(*group, results, columns, functools.partial(_read, branches=branches)) for group in groups]
     notes = (
         "Mean weight of the duals on each branch, and the share of pool samples on which that branch holds, at the end of "
         "training; mean ± standard deviation over seeds. Read as probabilities, the two would agree; the largest gap between "

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dualogic_paper.tables import style
-from dualogic_paper.tables.naming import group_runs, short_name, show_name
+from dualogic_paper.tables.naming import group_runs, short_name
 from dualogic_paper.tables.runs import Results, Run
-from dualogic_paper.tables.summary import Row, Table, count_seeds, make_cell
+from dualogic_paper.tables.summary import Table, make_row
 from dualogic_paper.tasks import Column
 from dualogic_paper.tasks.cifar100 import SUPERCLASSES
 
@@ -44,34 +44,30 @@ def holds(row: Mapping[str, float]) -> tuple[float, float] | None:
 
 def make_heart_table(results: Results) -> Table | None:
     """A row for each method; ``None`` if nothing was noted of the pool, or satisfaction not measured."""
-    groups = [(label, runs) for label, runs in group_runs(results) if any(map(_read, runs))]
-    rows = [
-        Row(
-            show_name(runs[0].method, label),
-            label,
-            runs[0].method,
-            count_seeds(label, runs, results),
-            tuple(make_cell(runs, lambda run, key=column.key: _read(run).get(key), column.decimals) for column in COLUMNS),  # type: ignore[misc]
-        )
-        for label, runs in groups
-    ]
+    groups = [group for group in group_runs(results) if any(map(_look, group[1]))]
+    rows = [make_row(*group, results, COLUMNS, _read) for group in groups]
     title = f"{results.title}: training images and new ones"
     return Table(f"{results.name}-heart", title, COLUMNS, tuple(rows), (NOTE,)) if rows else None
 
 
-def _read(run: Run) -> dict[str, float]:
-    known = [(row["epoch"], found, row["satisfied"]) for row in run.curve if (found := holds(row)) and "satisfied" in row]
+def _look(run: Run) -> list[tuple[float, tuple[float, float], float]]:
+    """Epoch, what :func:`holds` gives then, and the satisfaction on new images."""
+    return [(row["epoch"], found, row["satisfied"]) for row in run.curve if (found := holds(row)) and "satisfied" in row]
+
+
+def _read(run: Run, key: str) -> float | None:
+    known = _look(run)
     if not known:
-        return {}
+        return None
     early = min(known, key=lambda point: abs(point[0] - MIDDLE * known[-1][0]))
     (pool, right), new = known[-1][1:]
     figures = {"early_pool": early[1][0], "early_new": early[2], "pool": pool, "new": new, "gap": pool - new}
-    return {**figures, "right": 100 * right / pool} if pool else figures
+    return (100 * right / pool if pool else None) if key == "right" else figures[key]
 
 
 def draw_heart(results: Results) -> Any:
     """A panel for each method: how often the rule holds over training, on the two kinds of images; ``None`` as above."""
-    groups = [(label, runs) for label, runs in group_runs(results) if any(map(_read, runs))]
+    groups = [group for group in group_runs(results) if any(map(_look, group[1]))]
     if not groups:
         return None
     wide = min(5, len(groups))
@@ -82,10 +78,8 @@ def draw_heart(results: Results) -> Any:
     colours = style.choose_colours([(runs[0].method, label) for label, runs in groups])
     for axes, (label, runs) in zip(grid.flat, groups):
         points: dict[float, list[tuple[float, float]]] = {}
-        for row in (row for run in runs for row in run.curve):
-            pool = holds(row)
-            if pool and "satisfied" in row:
-                points.setdefault(row["epoch"], []).append((pool[0], row["satisfied"]))
+        for epoch, (pool, _), new in (point for run in runs for point in _look(run)):
+            points.setdefault(epoch, []).append((pool, new))
         epochs = sorted(points)
         for place, dash in enumerate(("-", "--")):
             means = [statistics.fmean(point[place] for point in points[epoch]) for epoch in epochs]

@@ -1,23 +1,23 @@
-"""Figures of a task: measured beside published, learning curves, and how the rule came to be met (the paper's Figure 1)."""
+"""Figures of a task: measured beside published, learning curves, how the rule came to be met, and all parts side by side."""
 
 import dataclasses
 import itertools
 import math
 import statistics
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dualogic_paper import arms
 from dualogic_paper.tables import style
 from dualogic_paper.tables.branches import Branch, find_branches
 from dualogic_paper.tables.by_heart import draw_heart
-from dualogic_paper.tables.matching import draw_certainty
-from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, divide, group_runs, short_name, strip_label
-from dualogic_paper.tables.parts_figure import draw_parts
+from dualogic_paper.tables.matching import MATCHED, draw_certainty
+from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, divide, group_runs, order_of, short_name, strip_label
 from dualogic_paper.tables.runs import FORMER, Results, Run
 from dualogic_paper.tables.summary import Table, make_table
-from dualogic_paper.tasks import TASKS
+from dualogic_paper.tasks import TASKS, Column
 
 PANEL_WIDTH, PANEL_HEIGHT = 4.6, 3.2
 MOST_IN_A_ROW = 4
@@ -48,41 +48,32 @@ def make_curve(runs: Sequence[Run], key: str) -> Curve | None:
     if not found:
         return None
     epochs = sorted(found)
-    last = [(run, [row for row in run.curve if key in row]) for run in runs if run.diverged]
+    last = [[row for row in run.curve if key in row] for run in runs if run.diverged]
     return Curve(
         tuple(epochs),
         tuple(statistics.fmean(found[epoch]) for epoch in epochs),
         tuple(statistics.stdev(found[epoch]) if len(found[epoch]) > 1 else 0.0 for epoch in epochs),
-        tuple((rows[-1]["epoch"], rows[-1][key]) for _, rows in last if rows),
+        tuple((rows[-1]["epoch"], rows[-1][key]) for rows in last if rows),
     )
 
 
 def save_figures(results: Results, path: Path) -> list[Path]:
-    """Draw all figures of a task.
+    """Draw all figures of a task for which it has results, and of each of its parts.
 
-    If ``path`` is ``digits.png``, the files are named ``digits-comparison.png``, ``digits-curves.png`` and, for a task whose
-    results say how its rule is met, ``digits-rule.png``. A task with parts has these for each, named
-    ``cifar100-vgg16-comparison.png``, and the paper's Figure 2, ``cifar100-parts.png``; where satisfaction was measured at
-    several temperatures, also ``cifar100-vgg16-certainty.png``, and where the pool was looked at,
-    ``cifar100-vgg16-heart.png``.
+    If ``path`` is ``digits.png``, a file is named ``digits-comparison.png``, that of a part ``cifar100-vgg16-comparison.png``.
     """
     import matplotlib as mpl
 
-    drawings: dict[str, Callable[[Results], Any]] = {
-        "comparison": draw_comparison,
-        "curves": draw_curves,
-        "rule": draw_rule,
-        "certainty": draw_certainty,
-        "heart": draw_heart,
-    }
-    wanted = [(f"-{part.part}-{name}", draw, part) for part in divide(results) for name, draw in drawings.items()]
+    drawings = (draw_comparison, draw_curves, draw_rule, draw_certainty, draw_heart)
+    wanted = [(part.part, draw, part) for part in divide(results) for draw in drawings]
     written = []
-    for name, draw, part in [*wanted, ("-parts", draw_parts, results)]:
+    for of_part, draw, part in [*wanted, ("", draw_parts, results)]:
         with mpl.rc_context(style.SETTINGS):
             figure = draw(part)
             if figure is None:
                 continue
-            file = path.with_name(f"{path.stem}{name.replace('--', '-')}{path.suffix}")
+            words = [path.stem, *([of_part] if of_part else []), draw.__name__.removeprefix("draw_")]
+            file = path.with_name("-".join(words) + path.suffix)
             style.save(figure, file)
         written.append(file)
     return written
@@ -135,6 +126,8 @@ def curve_keys(results: Results) -> list[str]:
 
 def draw_curves(results: Results) -> Any:
     """Validation measures against epochs, a line for each method: mean, and a band of one deviation."""
+    from matplotlib.ticker import LogFormatter
+
     keys = curve_keys(results)
     if not keys:
         return None
@@ -148,7 +141,9 @@ def draw_curves(results: Results) -> Any:
     for axes, (groups, key) in zip(grid.flat, itertools.product(rows, keys)):
         name = key.removeprefix("train_")
         if name in falling:
-            style.use_logarithm(axes)
+            axes.set_yscale("log")  # with plain numbers on it
+            axes.yaxis.set_major_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
         drawn = _draw_lines(axes, groups, key)
         axes.set_title(f"{labels.get(name, name)} ({'validation' if name == key else 'training'})")
         axes.set_xlabel("epoch")
@@ -187,7 +182,6 @@ def _draw_lines(axes: Any, groups: Sequence[Group], key: str) -> list[tuple[str,
 
 
 def _panel_width(groups: Sequence[Group]) -> float:
-    """Inches, with room for the longest name."""
     longest = max(len(short_name(runs[0].method, label)) for label, runs in groups)
     return PANEL_WIDTH + 0.075 * max(0, longest - 16)
 
@@ -239,3 +233,58 @@ def _draw_weights(axes: Any, groups: Sequence[Group], branches: Sequence[Branch]
         axes.plot(curve.epochs, [100 * mean for mean in curve.means], dash, color=colour, linewidth=1.6, label=name, zorder=20)
     if axes.get_legend_handles_labels()[1]:
         axes.legend(loc="center right")
+
+
+def draw_parts(results: Results) -> Any:
+    """After the paper's Figure 2: a panel for each column with a better side, with a bar for each part and method.
+
+    Bars are means, whiskers deviations, white diamonds the paper's. A line across a bar of satisfaction is what the network
+    without the rule satisfies when it is made as certain. The fully supervised reference and rows with options are left out.
+    ``None`` if the task has no parts.
+    """
+    if not TASKS[results.task].parts:
+        return None
+    parts = divide(results)
+    tables = [make_table(part) for part in parts]
+    columns = [column for column in TASKS[results.task].columns if column.better != "neither"]
+    every = [row for table in tables for row in table.rows if strip_label(row.label, [FORMER]) == row.method]
+    rows = {row.label: row for row in every if row.method != arms.SUPERVISED}
+    order = sorted(rows, key=lambda label: order_of(rows[label].method, label))
+    if not order:
+        return None
+    title = (
+        f"{TASKS[results.task].title}\nbars: measured, mean and deviation over seeds; diamonds: the paper\n"
+        "lines: the network without the rule, made as certain"
+    )
+    figure = style.make_figure(8.6, 1.2 + 2.1 * len(columns), title)
+    colours = style.choose_colours([(rows[name].method, name) for name in order])
+    grid = figure.subplots(len(columns), 1, squeeze=False, sharex=True)
+    for axes, column in zip(grid.flat, columns):
+        for place, table in enumerate(tables):
+            _draw_group(axes, table, column, order, colours, place)
+        axes.set_title(describe_column(column, columns) + " (%)")
+        axes.set_xticks(range(len(parts)), [part.part_title for part in parts])
+        axes.grid(visible=False, axis="x")
+        axes.set_ylim(bottom=0)
+    handles = [figure.axes[0].bar(0, 0, color=colours[name], label=short_name(rows[name].method, name)) for name in order]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(order), 5))
+    return figure
+
+
+def _draw_group(axes: Any, table: Table, column: Column, order: Sequence[str], colours: dict[str, str], place: int) -> None:
+    position = table.columns.index(column)
+    matched = table.columns.index(MATCHED) if MATCHED in table.columns and column.key == "satisfied" else None
+    width = 0.86 / len(order)
+    rows = {row.label: row for row in table.rows}
+    for number, name in enumerate(order):
+        if name not in rows:
+            continue
+        cell = rows[name].cells[position]
+        middle = place + (number - (len(order) - 1) / 2) * width
+        if cell.values:
+            whisker = {"elinewidth": 1, "ecolor": style.INK}
+            axes.bar(middle, cell.mean, width * 0.9, yerr=cell.deviation, color=colours[name], error_kw=whisker)
+        if cell.published is not None:
+            axes.plot(middle, cell.published.value, "D", markersize=5, markerfacecolor="white", markeredgecolor=style.INK)
+        if matched is not None and rows[name].cells[matched].values:
+            axes.hlines(rows[name].cells[matched].mean, middle - width / 2, middle + width / 2, color="black", linewidth=2.2)

@@ -1,18 +1,12 @@
 """A table as text, Markdown or LaTeX."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dualogic_paper.pages import pipe_table
-from dualogic_paper.tables.marks import MARKS
-from dualogic_paper.tables.summary import Cell, Table
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+from dualogic_paper.tables.summary import MARKS, Cell, Table
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -52,14 +46,16 @@ def show_measured(cell: Cell) -> str:
     """The measured figure alone."""
     if not cell.values:
         return "diverged" if cell.runs and cell.diverged == cell.runs else "-"
-    text = f"{_number(cell.mean, cell.decimals)}"
+    text = f"{cell.mean:.{cell.decimals}f}"
+    if math.isclose(float(text), 0.0):  # "-0.0" would look like a sign that means something
+        text = text.lstrip("-")
     if cell.deviation is not None:
         text += f" ± {cell.deviation:.{cell.decimals}f}"
     return f"{text} [{len(cell.values)} of {cell.runs - cell.diverged} runs]" if cell.lacking else text
 
 
-def to_rich(table: Table) -> RichTable:
-    """For a terminal."""
+def to_rich(table: Table) -> Any:
+    """For a terminal, a table of rich's."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table as RichTable
@@ -119,9 +115,3 @@ def _show_best(cell: Cell, bold: str, escape: Callable[[str], str]) -> str:
     measured = show_measured(cell)
     rest = show_cell(cell)[len(measured) :]
     return (bold if cell.best else "{}").format(escape(measured)) + escape(rest)
-
-
-def _number(value: float, decimals: int) -> str:
-    text = f"{value:.{decimals}f}"
-    # "-0.0" would look like a sign that means something.
-    return text.lstrip("-") if math.isclose(float(text), 0.0) else text

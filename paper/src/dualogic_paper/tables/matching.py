@@ -29,7 +29,7 @@ EQUALLY_CERTAIN_NOTE = (
     f"{EQUALLY_CERTAIN.label}: satisfaction of each network, its logits divided by the temperature at which its mean entropy is "
     f"{COMMON_ENTROPY} nats; so rows can be compared, whatever their certainty."
 )
-ABOUT_THE_RULE = ("rule_on", "rule_from", "form", "view")
+ABOUT_THE_RULE = ("rule_on", "form", "view")
 """Hyper-parameters that change nothing where there is no rule."""
 _KEY = re.compile(r"entropy(?P<mark>_t[\d.]+)?")
 
@@ -39,9 +39,8 @@ def can_match(runs: Sequence[Run]) -> bool:
     return any(run.method == NO_RULE and len(_points(run.values["test"])) > 1 for run in runs)
 
 
-def equally_certain(run: Run) -> float | None:
-    """The satisfaction of a run, its logits scaled to the mean entropy :data:`COMMON_ENTROPY`."""
-    test = run.values["test"]
+def equally_certain(test: Mapping[str, float]) -> float | None:
+    """The satisfaction of a run by its test measures, logits scaled to the mean entropy :data:`COMMON_ENTROPY`."""
     return satisfaction_at(test, COMMON_ENTROPY) if len(_points(test)) > 1 else None
 
 

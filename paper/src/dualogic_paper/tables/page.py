@@ -7,7 +7,7 @@ label and ``COLUMN`` a key; a fourth part asks for something else than the mean:
 - ``deviation``, ``lowest`` or ``highest``, over seeds;
 - ``percent``: by how much a ratio exceeds 1; ``published percent``: by how much the paper's figure exceeds that without a rule;
 - ``against ROW``: the difference from another row of the table, seed by seed, with half of its 95 % interval;
-- ``minus TABLE; ROW``: a difference of two means, with its sign; the table may be left out if it is the same.
+- ``minus ROW``: a difference of two means of the table, with its sign.
 
 ``<!-- figure TABLE; better; COLUMN -->`` (or ``level``, ``worse``) gives the rows that are so, compared with ``dual``.
 """
@@ -23,27 +23,21 @@ from dualogic_paper.comparison import compare_rows
 from dualogic_paper.tables.branches import make_branch_table
 from dualogic_paper.tables.by_heart import make_heart_table
 from dualogic_paper.tables.formats import to_markdown
-from dualogic_paper.tables.marks import MARKS
 from dualogic_paper.tables.naming import divide
 from dualogic_paper.tables.runs import Results
 from dualogic_paper.tables.store import find_tasks, read_results
-from dualogic_paper.tables.summary import Cell, Row, Table, make_table
+from dualogic_paper.tables.summary import MARKS, Cell, Row, Table, make_table
 from dualogic_paper.tables.times import make_time_table
 from dualogic_paper.tasks import TASKS
 
 MINUS = "\N{MINUS SIGN}"
 Value = TypeVar("Value")
-_FIGURE = re.compile(r"(?P<start><!-- figure (?P<what>[^>]*?) -->).*?(?P<end><!-- /figure -->)", re.DOTALL)
+FIGURE = re.compile(r"(?P<start><!-- figure (?P<what>[^>]*?) -->).*?(?P<end><!-- /figure -->)", re.DOTALL)
 
 
 def fill(page: str, tables: Mapping[str, Table]) -> str:
     """Bring the figures of a page up to date; refuses one that is of no table, row or column that there is."""
-    return _FIGURE.sub(lambda match: f"{match['start']}{_show(match['what'], tables)}{match['end']}", page)
-
-
-def strip_figures(page: str) -> str:
-    """A page without what is filled in."""
-    return _FIGURE.sub("", page)
+    return FIGURE.sub(lambda match: f"{match['start']}{_show(match['what'], tables)}{match['end']}", page)
 
 
 def _show(what: str, tables: Mapping[str, Table]) -> str:
@@ -58,11 +52,7 @@ def _show(what: str, tables: Mapping[str, Table]) -> str:
         raise DataError(f"the figure {what!r} of the page was not measured; take the sentence out")
     kind = rest[0] if rest else ""
     if kind.startswith("minus"):
-        other = kind.removeprefix("minus").strip()
-        if len(rest) > 1:
-            rows = {row.label: row for row in _find(what, "table", other, tables).rows}
-            other = rest[1]
-        difference = cell.mean - _find(what, "row", other, rows).cells[place].mean
+        difference = cell.mean - _find(what, "row", kind.removeprefix("minus").strip(), rows).cells[place].mean
         return f"{difference:+.{cell.decimals}f}".replace("-", MINUS)
     if kind.startswith("against"):
         other = kind.removeprefix("against").strip()

@@ -1,14 +1,12 @@
 """Runs that have ended, as tables need them; and with which options they were made, as a default may have changed since."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dualogic import methods
 from dualogic.errors import OptionError
@@ -61,10 +59,6 @@ def mark_former(label: str, values: Mapping[str, Any]) -> str:
         return label
     name, _, rest = label.partition("[")
     return f"{name}[{word}, {rest}" if rest else f"{name}[{word}]"
-
-
-if TYPE_CHECKING:
-    from dualogic_paper.tables.times import Variant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +117,7 @@ class Results:
     # label and seed of runs that were started but have no result; known from run folders only
     unfinished: tuple[tuple[str, int], ...] = ()
     # how long a step takes, from a benchmark with the device to itself; see :mod:`dualogic_paper.tables.times`
-    times: tuple[Variant, ...] = ()
+    times: tuple[Any, ...] = ()
     part: str = ""  # the value of the task's ``parts_by`` that these runs share; empty if they are all of the task's
 
     @property
@@ -153,14 +147,10 @@ def make_label(config: Mapping[str, Any]) -> str:
         >>> make_label(Config(Digits(epochs=5), "dual", {"step": 0.5}, seed=3).as_dict())
         'dual[epochs=5, step=0.5]'
     """
-    hyper = config["task"]
-    changed = {
-        name: value for name, value in hyper.items() if name != "name" and value != _defaults(TASKS[hyper["name"]]).get(name)
-    }
-    usual = _defaults(Config)
+    hyper = {name: value for name, value in config["task"].items() if name != "name"}
     others = {name: value for name, value in config.items() if name not in ("task", "method", "options", "seed")}
-    changed.update({name: value for name, value in others.items() if value != usual.get(name)})
-    changed.update(config["options"])
+    usual = {**_defaults(Config), **_defaults(TASKS[config["task"]["name"]])}
+    changed = {name: value for name, value in {**hyper, **others}.items() if value != usual.get(name)} | config["options"]
     words = [f"{name}={value}" for name, value in changed.items()]
     return f"{config['method']}[{', '.join(words)}]" if words else str(config["method"])
 

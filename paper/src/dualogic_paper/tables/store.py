@@ -84,7 +84,11 @@ def collect(runs: Path, task: str, results: Path) -> list[Path]:
         kept.update({run.seed: run for run in found.runs if run.label == label})
         merged = [kept[seed] for seed in sorted(kept)]
         _check_together(merged)
-        _write(file, task, merged)
+        head = {"task": task, "method": merged[0].method, "label": label}
+        lines = ",\n".join(json.dumps(_to_json(run), allow_nan=False) for run in merged)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with write_whole(file) as whole:
+            whole.write((json.dumps(head)[:-1] + f', "runs": [\n{lines}\n]}}\n').encode())
         written.append(file)
     return written
 
@@ -143,26 +147,16 @@ def _check_together(runs: Iterable[Run]) -> None:
             )
 
 
-def _write(file: Path, task: str, runs: list[Run]) -> None:
-    head = {"task": task, "method": runs[0].method, "label": runs[0].label}
-    lines = ",\n".join(json.dumps(_to_json(run), allow_nan=False) for run in runs)
-    text = json.dumps(head)[:-1] + f', "runs": [\n{lines}\n]}}\n'
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(file) as whole:
-        whole.write(text.encode())
-
-
 def _to_json(run: Run) -> dict[str, Any]:
     names = dict.fromkeys(name for row in run.curve for name in row)
-    history = {name: [_short(row.get(name), 10 if name == "epoch" else 4) for row in run.curve] for name in names}
+    history = {name: [_shorten(row.get(name), 10 if name == "epoch" else 4) for row in run.curve] for name in names}
     values = {**run.values, "history": history}
     for part in ("validation", "test", "last", "pool"):
         values[part] = {name: value if math.isfinite(value) else None for name, value in values[part].items()}
     return values
 
 
-def _short(value: float | None, digits: int) -> float | int | None:
-    """Fewer digits: four are enough to draw a curve."""
+def _shorten(value: float | None, digits: int) -> float | int | None:
     if value is None or not math.isfinite(value):
         return None
     rounded = float(f"{value:.{digits}g}")
@@ -170,5 +164,4 @@ def _short(value: float | None, digits: int) -> float | int | None:
 
 
 def _file_name(label: str) -> str:
-    """A label as a file name."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", label).strip("-")

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dualogic.errors import OptionError
+
 INK, FAINT = "#333333", "#bbbbbb"
 COLOURS: Mapping[str, str] = {
     "none": "#7a7a7a",
@@ -20,25 +22,17 @@ COLOURS: Mapping[str, str] = {
 }
 REST = ("#457b9d", "#9a8c98", "#6a994e", "#b56576", "#4d648d", "#3d5a80", "#84a59d", "#c08497")
 SETTINGS: dict[Any, Any] = {
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color"), "#666666"),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 9),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("axes.grid", "axes.axisbelow"), True),
     "axes.titlesize": 11,
     "axes.titlelocation": "left",
     "axes.edgecolor": FAINT,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
     "grid.color": "#eeeeee",
-    "xtick.color": "#666666",
-    "ytick.color": "#666666",
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
     "lines.linewidth": 1.8,
     "lines.solid_capstyle": "round",
-    "legend.frameon": False,
-    "legend.fontsize": 9,
     "savefig.dpi": 150,
     "svg.hashsalt": "dualogic",
 }
@@ -92,19 +86,8 @@ def make_figure(width: float, height: float, title: str) -> Any:
     return figure
 
 
-def use_logarithm(axes: Any) -> None:
-    """A logarithmic axis with plain numbers on it."""
-    from matplotlib.ticker import LogFormatter
-
-    axes.set_yscale("log")
-    for axis_of in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        axis_of(LogFormatter(minor_thresholds=(2, 0.5)))
-
-
 def save(figure: Any, path: Path) -> None:
     """Write a figure in the format that the ending of its name says."""
-    from dualogic.errors import OptionError
-
     known = sorted(figure.canvas.get_supported_filetypes())
     if path.suffix[1:].lower() not in known:
         raise OptionError(f"--out of a figure must end in one of {', '.join('.' + name for name in known)}; got {path.name!r}")

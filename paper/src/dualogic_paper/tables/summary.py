@@ -1,4 +1,4 @@
-"""Mean and deviation over seeds, with the paper's figure in the same cell."""
+"""Mean and deviation over seeds with the paper's figure in the same cell, and which differences are more than chance."""
 
 import dataclasses
 import math
@@ -6,14 +6,17 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from dualogic_paper import arms
+from dualogic_paper.comparison import LEVEL, adjust, compare_rows
 from dualogic_paper.runner.config import Config
 from dualogic_paper.tables import matching
 from dualogic_paper.tables.gradient import NO_GRADIENT, NO_GRADIENT_NOTE, teaches
-from dualogic_paper.tables.marks import describe_marks, find_own, mark_rows
 from dualogic_paper.tables.naming import describe_column, group_runs, order_of, shared_changes, show_name, strip_label
 from dualogic_paper.tables.published import EPOCH_SECONDS, Published, find_published, methods_of
-from dualogic_paper.tables.runs import Results, Run
+from dualogic_paper.tables.runs import FORMER, NOT_TOLD, Results, Run
 from dualogic_paper.tasks import TASKS, Column
+
+OWN = "dual"
+MARKS = {"better": "▲", "level": "≈", "worse": "▼"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Cell:
     decimals: int = 1  # how many are shown
     published: Published | None = None  # the paper's figure
     seeds: tuple[int, ...] = ()  # of the values
-    best: bool = False  # the best mean, by more than chance; see :func:`~dualogic_paper.tables.marks.mark_rows`
+    best: bool = False  # the best mean, by more than chance; see :func:`mark_rows`
     mark: str = ""  # better or worse than ``dual``, or level with it; empty if that is not known
 
     @property
@@ -92,7 +95,7 @@ def make_table(results: Results) -> Table:
     timed = not results.times and any(EPOCH_SECONDS in find_published(run.task, run.method, run.hyper) for run in results.runs)
     if timed:
         columns = (*columns, Column(EPOCH_SECONDS, "s / epoch", "neither"))
-    rows = [_make_row(name, group, columns, results) for name, group in group_runs(results)]
+    rows = [_make_main_row(name, group, columns, results) for name, group in group_runs(results)]
     rows = _show_published_once(rows)
     absent = methods_of(results.task, results.runs[0].hyper) - {row.method for row in rows}
     rows += [_unmeasured_row(method, columns, results) for method in absent]
@@ -111,37 +114,36 @@ def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
     return text + (f", unfinished {unfinished}" if unfinished else "")
 
 
-def make_cell(runs: Sequence[Run], read: Callable[[Run], float | None], decimals: int) -> Cell:
-    """A figure of each run, those of diverged runs left out and counted."""
-    found = [(run.seed, read(run)) for run in runs if not run.diverged]
-    kept = {seed: value for seed, value in found if value is not None and math.isfinite(value)}
-    return Cell(tuple(kept.values()), len(runs), sum(run.diverged for run in runs), decimals, seeds=tuple(kept))
+def make_row(
+    label: str, runs: Sequence[Run], results: Results, columns: Sequence[Column], read: Callable[[Run, str], float | None]
+) -> Row:
+    """A row of figures, which ``read`` finds by a column's key; those of diverged runs are left out and counted."""
+    method, diverged, cells = runs[0].method, sum(run.diverged for run in runs), []
+    for column in columns:
+        found = [(run.seed, read(run, column.key)) for run in runs if not run.diverged]
+        kept = {seed: value for seed, value in found if value is not None and math.isfinite(value)}
+        cells.append(Cell(tuple(kept.values()), len(runs), diverged, column.decimals, seeds=tuple(kept)))
+    return Row(show_name(method, label), label, method, count_seeds(label, runs, results), tuple(cells))
 
 
-def seconds_of_epoch(run: Run) -> float | None:
-    """Seconds of training for each epoch."""
-    epochs = run.hyper.get("epochs")
-    return float(run.values["seconds"]) / epochs if epochs else None
-
-
-def _make_row(label: str, runs: Sequence[Run], columns: Sequence[Column], results: Results) -> Row:
+def _make_main_row(label: str, runs: Sequence[Run], columns: Sequence[Column], results: Results) -> Row:
     method = runs[0].method
     published = find_published(results.task, method, runs[0].hyper)
-    cells = []
-    for column in columns:
-        if column.key == EPOCH_SECONDS:
-            cell = make_cell(runs, seconds_of_epoch, column.decimals)
-        elif column is matching.MATCHED:
-            own = [] if method == arms.NO_RULE else runs  # at its own entropy it has its own satisfaction
-            cell = make_cell(own, lambda run: matching.match_temperature(run, results.runs), column.decimals)
-        elif column is matching.EQUALLY_CERTAIN:
-            cell = make_cell(runs, matching.equally_certain, column.decimals)
-        else:
-            cell = make_cell(runs, lambda run, key=column.key: run.values["test"].get(key), column.decimals)  # type: ignore[misc]
-        cells.append(dataclasses.replace(cell, published=published.get(column.key)))
+
+    def read(run: Run, key: str) -> float | None:
+        if key == EPOCH_SECONDS:
+            return float(run.values["seconds"]) / run.hyper["epochs"] if run.hyper.get("epochs") else None
+        if key == matching.MATCHED.key:
+            return matching.match_temperature(run, results.runs)
+        test: dict[str, float] = run.values["test"]
+        return matching.equally_certain(test) if key == matching.EQUALLY_CERTAIN.key else test.get(key)
+
+    row = make_row(label, runs, results, columns, read)
+    cells = [dataclasses.replace(cell, published=published.get(column.key)) for cell, column in zip(row.cells, columns)]
+    if method == arms.NO_RULE and matching.MATCHED in columns:  # at its own entropy it has its own satisfaction
+        cells[columns.index(matching.MATCHED)] = Cell((), 0, 0, matching.MATCHED.decimals)
     taught = runs[0].made is None or teaches(runs[0].settled_task, runs[0].made)
-    name = show_name(method, label) + ("" if taught else f", {NO_GRADIENT}")
-    return Row(name, label, method, count_seeds(label, runs, results), tuple(cells), taught)
+    return dataclasses.replace(row, name=row.name + ("" if taught else f", {NO_GRADIENT}"), cells=tuple(cells), teaches=taught)
 
 
 def _show_published_once(rows: Sequence[Row]) -> list[Row]:
@@ -235,3 +237,65 @@ def _describe_origin(runs: Sequence[Run]) -> str:
     dates = sorted({str(run.values["date"]) for run in runs if run.values.get("date")})
     when = f", {' to '.join(dict.fromkeys((dates[0], dates[-1])))}" if dates else ""
     return f"{count} on {', '.join(machines)}{when}, {hours:.2f} h of training in all, at commit{plural} {', '.join(commits)}."
+
+
+def find_own(rows: Sequence[Row]) -> Row | None:
+    """The row with which the others are compared: ``dual``; where it was not run, without being told, its former default, or with
+    other options.
+    """
+    found = {row.label: row for row in rows if any(cell.values for cell in row.cells)}
+    others = (row for row in found.values() if row.method == OWN and FORMER not in row.label)
+    return found.get(OWN) or found.get(f"{OWN}[{NOT_TOLD}]") or found.get(f"{OWN}[{FORMER}]") or next(others, None)
+
+
+def mark_rows(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:
+    """Set ``best`` and ``mark`` of all cells in columns that have a better and a worse.
+
+    - The best mean is the best by more than chance if the 95 % interval of its difference from the next mean is clear of 0. A row
+      of one seed, one with a diverged run, and one whose method has no gradient cannot be the best. Full supervision is left out.
+    - A row is better or worse than ``dual`` if ``p < 0.05`` after Holm's method over the rows of the column, and else level.
+
+    Differences are taken seed by seed where two rows share seeds; see :func:`~dualogic_paper.comparison.compare_rows`.
+    """
+    cells = [list(row.cells) for row in rows]
+    own = find_own(rows)
+    for position, column in enumerate(columns):
+        if column.better == "neither":
+            continue
+        sign = 1 if column.better == "higher" else -1
+        running = [
+            number
+            for number, row in enumerate(rows)
+            if row.method != arms.SUPERVISED and cells[number][position].values and not cells[number][position].diverged
+        ]
+        ranked = sorted(running, key=lambda number: -sign * cells[number][position].mean)
+        if len(ranked) > 1 and rows[ranked[0]].teaches:
+            first, second = (cells[number][position].by_seed for number in ranked[:2])
+            difference = compare_rows(first, second)
+            if difference is not None and difference.is_sure and sign * difference.mean > 0:
+                cells[ranked[0]][position] = dataclasses.replace(cells[ranked[0]][position], best=True)
+        if own is None:
+            continue
+        against = own.cells[position].by_seed
+        found = {
+            number: difference
+            for number in running
+            if rows[number] is not own and (difference := compare_rows(cells[number][position].by_seed, against)) is not None
+        }
+        for number, p in zip(found, adjust([difference.p for difference in found.values()])):
+            mark = "level" if p >= LEVEL else "better" if sign * found[number].mean > 0 else "worse"
+            cells[number][position] = dataclasses.replace(cells[number][position], mark=mark)
+    return [dataclasses.replace(row, cells=tuple(found)) for row, found in zip(rows, cells)]
+
+
+def describe_marks(rows: Sequence[Row]) -> list[str]:
+    """What bold and marks mean, if there are any."""
+    own, notes = find_own(rows), []
+    if any(cell.mark for row in rows for cell in row.cells) and own is not None:
+        notes.append(
+            f"{MARKS['better']} better than {own.name}, {MARKS['level']} level with it, {MARKS['worse']} worse: p < {LEVEL} "
+            "after Holm's method over the column, differences taken seed by seed."
+        )
+    if any(cell.best for row in rows for cell in row.cells):
+        notes.append("Bold: the best mean, where the 95 % interval of its difference from the next one is clear of 0.")
+    return notes

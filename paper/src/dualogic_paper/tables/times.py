@@ -17,6 +17,7 @@ from dualogic_paper.tasks import TASKS, Column
 
 FOLDER = "benchmarks"
 EAGER = "eager"
+EAGER_NOTE = "eager: an ordinary training loop, as the paper's, in which the library records the rule alone as a CUDA graph."
 EAGER_ROWS = {NO_RULE: "none", "dual": "published, recorded"}
 """What ``speed/eager.py`` calls the steps of two methods."""
 
@@ -56,9 +57,7 @@ def read_times(folder: Path, task: str) -> tuple[Variant, ...]:
         content = json.loads(file.read_text(encoding="utf-8"))
         variants = tuple(_read_variant(name, values) for name, values in content["variants"].items())
         steps = variants[0].steps if variants else 0
-        eager = [
-            _read_eager(json.loads(other.read_text(encoding="utf-8")), steps) for other in sorted(file.parent.glob("*.json"))
-        ]
+        eager = [_read_eager(json.loads(other.read_text("utf-8")), steps) for other in sorted(file.parent.glob("*.json"))]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{file} or one beside it is not what dualogic_paper/speed writes ({type(error).__name__}: {error}); delete it and "
@@ -69,18 +68,15 @@ def read_times(folder: Path, task: str) -> tuple[Variant, ...]:
 
 def _read_eager(content: Mapping[str, Any], steps: int) -> Variant | None:
     """Steps without a CUDA graph, from what ``speed/run.py`` writes; ``None`` if the file has none."""
-    found = {
-        name: figure for name, figure in content.get("figures", {}).items() if name.startswith("eager_") and "detail" in figure
-    }
+    figures = {name: figure for name, figure in content.get("figures", {}).items() if name.startswith("eager_")}
+    found = {name: figure for name, figure in figures.items() if "detail" in figure}
     if not found:
         return None
-    timings = {
-        name.removeprefix("eager_"): {
-            method: Timing(float(found["ms"]), int(found["steps"]), float(found["ratio"]))
-            for method, found in ((method, figure["detail"][row]) for method, row in EAGER_ROWS.items())
-        }
-        for name, figure in found.items()
-    }
+    timings: dict[str, dict[str, Timing]] = {}
+    for name, figure in found.items():
+        rows = {method: figure["detail"][row] for method, row in EAGER_ROWS.items()}
+        of_network = {key: Timing(float(row["ms"]), int(row["steps"]), float(row["ratio"])) for key, row in rows.items()}
+        timings[name.removeprefix("eager_")] = of_network
     commits = ", ".join(dict.fromkeys(str(figure["commit"]) for figure in found.values()))
     return Variant(EAGER, str(content["machine"]["name"]), commits, steps, timings, {})
 
@@ -148,15 +144,9 @@ def _make_notes(results: Results, parts: Sequence[str]) -> tuple[str, ...]:
         "brackets the paper's seconds (Table 6), on another machine."
     ]
     if any(variant.name == EAGER for variant in variants):
-        notes.append(
-            "eager: an ordinary training loop, as the paper's, in which the library records the rule alone as a CUDA graph."
-        )
-    notes += [
-        f"{names[part]}, {variant.name}: {variant.bounds[part]}."
-        for variant in variants
-        for part in parts
-        if part in variant.bounds
-    ]
+        notes.append(EAGER_NOTE)
+    for variant in variants:
+        notes += [f"{names[part]}, {variant.name}: {variant.bounds[part]}." for part in parts if part in variant.bounds]
     places = dict.fromkeys(f"{variant.name} on {variant.device} at commit {variant.commit}" for variant in variants)
     notes.append(f"Measured: {', '.join(places)}.")
     return tuple(notes)

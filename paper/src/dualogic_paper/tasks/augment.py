@@ -38,18 +38,11 @@ def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
     ``fill``.
     """
     sides = torch.rand(len(numbers), 1, device=numbers.device)
-    return erase(_recolour(turn(images, numbers).float()), fill, sides)
-
-
-def erase(images: Tensor, fill: Tensor, sides: Tensor | float = 1.0) -> Tensor:
-    """A square, its centre anywhere in the image, in one colour ``(3,)``; ``sides`` is its width, ``(batch, 1)``, 1 for half the
-    image's.
-    """
-    batch, size = images.shape[:2]
-    centres = torch.rand(2, batch, 1, device=images.device) * size
-    within = (torch.arange(size, device=images.device) + 0.5 - centres).abs() < sides * (ERASED * size / 2)
-    down, right = within
-    return torch.where((down.unsqueeze(2) & right.unsqueeze(1)).unsqueeze(3), fill, images)
+    changed = _recolour(turn(images, numbers).float())
+    batch, size = changed.shape[:2]
+    centres = torch.rand(2, batch, 1, device=changed.device) * size
+    down, right = (torch.arange(size, device=changed.device) + 0.5 - centres).abs() < sides * (ERASED * size / 2)
+    return torch.where((down.unsqueeze(2) & right.unsqueeze(1)).unsqueeze(3), fill, changed)
 
 
 def turn(images: Tensor, numbers: Tensor, *, mirror: bool = True) -> Tensor:

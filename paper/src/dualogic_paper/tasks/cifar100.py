@@ -16,8 +16,9 @@ from dualogic import Formula, LogicLoss
 from dualogic.data import divide_by_class
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
+from dualogic_paper.data import load, make_sample
 from dualogic_paper.models.convolutional import NETWORKS
-from dualogic_paper.tasks.augment import PADDING, crop, distort, erase, with_margin
+from dualogic_paper.tasks.augment import PADDING, crop, distort, with_margin
 from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
 from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
@@ -42,13 +43,9 @@ class CIFAR100(Task):
     network too, and reach batch norm only. The paper trains for 3,600 epochs, the baseline by SGD and the others by Adam.
 
     Attributes:
-        form: how the rule is written: ``"published"``, the mass of each superclass is 0 or 1; ``"implication"``, a superclass
-            with any mass has all of it; ``"one"``, some superclass has all of the mass. Masses sum to 1, so all three mean the
-            same. The first two have the same cost too, but the second says which part is evidence; the third cannot be met in
-            part by giving each superclass little. ``"each"`` and ``"each implication"`` are the first two as twenty rules, whose
-            losses are summed, each with a ``delta`` of its own.
-        augment: how training images are changed at random, the labelled and the others alike: ``"crop"``, moved and mirrored;
-            ``"erase"``, with an erased square too; ``"strong"``, turned, zoomed and recoloured as well.
+        form: how the rule is written: ``"published"``, the mass of each superclass is 0 or 1; ``"each"``, the same as twenty
+            rules, each with a ``delta`` of its own; ``"one"``, some superclass has all of the mass. Masses sum to 1, so all mean
+            the same, but the last cannot be met in part by giving each superclass little.
         model: ``"vgg16"``, ``"resnet50"`` or ``"densenet100"``, in their forms for 32 x 32 pixels.
         labelled: labelled images, as many of each class.
         unlabelled: unlabelled ones, as many of each class.
@@ -77,8 +74,7 @@ class CIFAR100(Task):
     weight_decay: float = 5e-4
     measure_every: int = 5
     show_pool: bool = True
-    form: Literal["published", "implication", "one", "each", "each implication"] = "published"
-    augment: Literal["crop", "erase", "strong"] = "crop"
+    form: Literal["published", "one", "each"] = "published"
     model: Literal["vgg16", "resnet50", "densenet100"] = "resnet50"
     labelled: int = 10_000
     unlabelled: int = 30_000
@@ -93,8 +89,6 @@ class CIFAR100(Task):
         return write_rules(make_mass(torch.arange(CLASSES) // 5), self.form, NAMES), (outputs, {"p": outputs})
 
     def make_smoke(self, folder: Path) -> CIFAR100:
-        from dualogic_paper.data import make_sample
-
         make_sample("cifar100", folder, train=300, test=30)
         small = {"epochs": 1, "batch": 20, "measure_every": 1, "labelled": 100, "unlabelled": 100, "validation": 100}
         return dataclasses.replace(self, model="vgg16", **small)  # type: ignore[arg-type]
@@ -117,8 +111,6 @@ class CIFAR100Problem(Problem):
     groups: Tensor
 
     def __init__(self, task: CIFAR100, seed: int, folder: Path | None, device: torch.device) -> None:
-        from dualogic_paper.data import load
-
         self.task = task
         arrays = {key: torch.from_numpy(value) for key, value in load("cifar100", folder).items()}
         labels = arrays["train_y"].long()
@@ -151,7 +143,7 @@ class CIFAR100Problem(Problem):
 
     def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         count = len(labelled)
-        images = self._augment(labelled if pool is None else torch.cat([labelled, pool]))
+        images = crop(self.images, labelled if pool is None else torch.cat([labelled, pool]))
         bound: dict[str, Any] = {}
         if pool is not None and teacher is not None:
             bound["believe"] = {"p": teacher(self._as_input(images[count:]))}
@@ -216,12 +208,6 @@ class CIFAR100Problem(Problem):
             caption=lambda position: describe_reading(masses[position], NAMES),
         )
 
-    def _augment(self, numbers: Tensor) -> Tensor:
-        if self.task.augment == "strong":
-            return distort(self.images, numbers, 255 * self.mean)
-        cropped = crop(self.images, numbers)
-        return erase(cropped.float(), 255 * self.mean) if self.task.augment == "erase" else cropped
-
     def _as_input(self, images: Tensor) -> Tensor:
         """Bytes ``(n, 32, 32, 3)`` to numbers ``(n, 3, 32, 32)``, channels last in memory."""
         return ((images.float() / 255 - self.mean) / self.deviation).permute(0, 3, 1, 2)
@@ -243,15 +229,9 @@ def write_rules(mass: Any, form: str, names: Sequence[str]) -> dict[str, Formula
     """
     if form == "one":
         return {"rule": (mass == 1).any()}
-    implication = "implication" in form
-
-    def clause(part: Any) -> Formula:
-        written: Formula = (part > 0) >> (part == 1) if implication else (part == 0) | (part == 1)
-        return written
-
-    if "each" in form:
-        return {name: clause(mass[number]) for number, name in enumerate(names)}
-    return {"rule": clause(mass).all()}
+    if form == "each":
+        return {name: (mass[number] == 0) | (mass[number] == 1) for number, name in enumerate(names)}
+    return {"rule": ((mass == 0) | (mass == 1)).all()}
 
 
 def read_weights(stored: Mapping[str, Tensor], names: Sequence[str]) -> dict[str, Tensor]:

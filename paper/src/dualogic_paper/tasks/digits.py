@@ -17,8 +17,9 @@ from dualogic.demo import CLASSES, LEAD, NOT_P, RULE, SIX, Q, rotate
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
+from dualogic_paper.data import load, make_sample
 from dualogic_paper.models.small import lenet5
-from dualogic_paper.tasks.measures import compare_branches, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.measures import compare_branches, draw_outputs, in_chunks, percent, resize, spread
 from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
 SIZE = 32
@@ -73,8 +74,6 @@ class Digits(Task):
         return {"rule": RULE}, (outputs, {"f": outputs[0], "g": outputs[1]})
 
     def make_smoke(self, folder: Path) -> Digits:
-        from dualogic_paper.data import make_sample
-
         make_sample("mnist", folder)
         make_sample("usps", folder)
         return dataclasses.replace(self, epochs=2, batch=32)
@@ -98,8 +97,6 @@ class DigitsProblem(Problem):
     """See :class:`Digits`; images are kept as bytes ``(n, 1, 32, 32)``."""
 
     def __init__(self, task: Digits, seed: int, folder: Path | None, device: torch.device) -> None:
-        from dualogic_paper.data import load
-
         self.task = task
         self.rules = {"rule": RULE}
         mnist, usps = load("mnist", folder), load("usps", folder)
@@ -112,14 +109,14 @@ class DigitsProblem(Problem):
         validation, training = divide_by_class(labels, CLASSES, lambda count: [round(task.held_out * count)], seed)
         if not len(validation) or not len(training):
             raise OptionError(f"--held-out {task.held_out:g} leaves no image to {'train on' if len(validation) else 'choose by'}")
-        images = torch.from_numpy(mnist["train_x"])
-        self.images = _resize(images[training], device)
-        self.labels = labels[training].to(device)
-        test = _resize(torch.from_numpy(mnist["test_x"]), device), test_labels.to(device)
-        other = _resize(torch.from_numpy(usps["test_x"]), device), other_labels.to(device)
+        images, test_images, other_images = (
+            resize(torch.from_numpy(pixels).unsqueeze(1).to(device), SIZE)
+            for pixels in (mnist["train_x"], mnist["test_x"], usps["test_x"])
+        )
+        self.images, self.labels = images[training.to(device)], labels[training].to(device)
         self.parts = {
-            "validation": {"": (_resize(images[validation], device), labels[validation].to(device))},
-            "test": {"": test, "usps_": other},
+            "validation": {"": (images[validation.to(device)], labels[validation].to(device))},
+            "test": {"": (test_images, test_labels.to(device)), "usps_": (other_images, other_labels.to(device))},
         }
         sixes = (self.labels == SIX).nonzero().squeeze(1)
         others = (self.labels != SIX).nonzero().squeeze(1)
@@ -187,27 +184,14 @@ class DigitsProblem(Problem):
         def picture(position: int) -> Tensor:
             return torch.cat([images[position], rotate(images[position])], dim=-1)
 
-        # The truth about f comes first: its classes divide the report.
-        return Samples(
-            {"f": f, "g": g}, images, {"f": labels, "g": turned}, lead=LEAD, words=WORDS, picture=picture, caption=caption
-        )
+        truth = {"f": labels, "g": turned}  # that about f comes first: its classes divide the report
+        return Samples({"f": f, "g": g}, images, truth, lead=LEAD, words=WORDS, picture=picture, caption=caption)
 
 
 def _reading(logits: Tensor) -> str:
     """Such as ``"6 (98 %)"``."""
     share, digit = logits.softmax(-1).max(-1)
     return f"{int(digit)} ({100 * share.item():.0f} %)"
-
-
-def _resize(images: Tensor, device: torch.device) -> Tensor:
-    """Bytes ``(n, h, w)`` to bytes ``(n, 1, 32, 32)`` on the device."""
-    parts = [
-        functional.interpolate(chunk.unsqueeze(1).to(device).float(), size=(SIZE, SIZE), mode="bilinear", align_corners=False)
-        .round()
-        .byte()
-        for chunk in images.split(10_000)
-    ]
-    return torch.cat(parts)
 
 
 def _as_input(images: Tensor) -> Tensor:

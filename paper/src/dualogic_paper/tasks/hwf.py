@@ -6,9 +6,11 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,19 +19,16 @@ from dualogic import Formula, LogicLoss
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
+from dualogic_paper.data import load, make_sample, unseen_test_symbols
+from dualogic_paper.data.schema import ALPHABET
 from dualogic_paper.models.small import lenet5
 from dualogic_paper.tasks.augment import PADDING, turn
-from dualogic_paper.tasks.measures import CHUNK, draw_outputs, in_chunks, percent, spread
+from dualogic_paper.tasks.measures import draw_outputs, in_chunks, percent, resize, spread
 from dualogic_paper.tasks.task import AT_LEAST_ONE, SHARE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 CLASSES = 13
 DIGITS, OPERATORS = range(9), range(9, CLASSES)  # 1 to 9, then + - * /
 PLUS, MINUS, TIMES, OVER = OPERATORS
-SIGNS = "123456789+-*/"
 LENGTHS = tuple(f"length {count}" for count in range(8))
 """Formulas have no class: reports divide them by their number of symbols."""
 TOLERANCE = 0.01
@@ -109,11 +108,9 @@ class HWF(Task):
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
         outputs = draw_outputs(samples, 7, CLASSES, width=width, generator=generator)
         tensors = {"x": outputs.softmax(-1), "valid": torch.ones(samples, 7, dtype=torch.bool)}
-        return rules_for(method), (outputs, tensors)
+        return HWFProblem.rules_for(method), (outputs, tensors)
 
     def make_smoke(self, folder: Path) -> HWF:
-        from dualogic_paper.data import make_sample
-
         make_sample("hwf", folder)
         pool = min(self.unlabelled_share, 0.5)
         return dataclasses.replace(
@@ -174,11 +171,9 @@ class HWFProblem(Problem):
 
     def __init__(self, task: HWF, seed: int, folder: Path | None, device: torch.device) -> None:
         self.rules = {"neighbours": RULE}
-        from dualogic_paper.data import load, unseen_test_symbols
-
         arrays = load("hwf", folder)
         self.task = task
-        self.symbols = _scale(torch.from_numpy(arrays["symbols"]).unsqueeze(1).to(device), task.pixels)
+        self.symbols = resize(torch.from_numpy(arrays["symbols"]).unsqueeze(1).to(device), task.pixels)
         self.on_paper = functional.pad(self.symbols, [PADDING] * 4, value=PAPER).movedim(1, -1)
         self.training, self.test = (_to_device(arrays, split, device) for split in ("train", "test"))
         held_out, self.labelled, self.unlabelled = _divide(task, len(self.training.result), seed)
@@ -186,8 +181,10 @@ class HWFProblem(Problem):
         self.unseen = torch.from_numpy(unseen_test_symbols(arrays)).to(device)
         self.rewritten = _rewrite(self.test, self.unseen)
 
-    def rules_for(self, method: Method) -> Mapping[str, Formula]:
-        return rules_for(method)
+    @staticmethod
+    def rules_for(method: Method) -> dict[str, Formula]:
+        """The rule about sums of probabilities, or that about classes for methods in :data:`ABOUT_CLASSES`."""
+        return {"neighbours": CLASS_RULE if method.name in ABOUT_CLASSES else RULE}
 
     def make_network(self) -> nn.Module:
         return lenet5(CLASSES, pixels=self.task.pixels)
@@ -267,7 +264,7 @@ class HWFProblem(Problem):
         def caption(position: int) -> str:
             count = int(lengths[position])
             read, written = (
-                "".join(SIGNS[number] for number in part[:count].tolist())
+                "".join(ALPHABET[number] for number in part[:count].tolist())
                 for part in (beliefs[position].argmax(-1), formulas.labels[position])
             )
             return f"read as {read}; written {written}"
@@ -292,11 +289,6 @@ class HWFProblem(Problem):
         """Probabilities of the classes of each symbol, ``(n, 7, 13)``, without gradients."""
         logits = in_chunks(network, formulas.images.flatten(), self._show)
         return logits.softmax(-1).view(*formulas.images.shape, CLASSES)
-
-
-def rules_for(method: Method) -> dict[str, Formula]:
-    """The rule about sums of probabilities, or that about classes for methods in :data:`ABOUT_CLASSES`."""
-    return {"neighbours": CLASS_RULE if method.name in ABOUT_CLASSES else RULE}
 
 
 def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:
@@ -375,9 +367,3 @@ def _rewrite(formulas: Formulas, unseen: Tensor) -> Formulas:
             drawn = torch.randint(len(choice), (int(places.sum()),), generator=generator)
             images[places] = choice[drawn.to(choice.device)]
     return dataclasses.replace(formulas, images=images)
-
-
-def _scale(symbols: Tensor, pixels: int) -> Tensor:
-    """Bytes ``(m, 1, h, w)`` to bytes ``(m, 1, pixels, pixels)``."""
-    parts = (functional.interpolate(part.float(), (pixels, pixels), mode="bilinear") for part in symbols.split(CHUNK))
-    return torch.cat([part.round().byte() for part in parts])

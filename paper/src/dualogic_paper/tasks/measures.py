@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 CHUNK = 2048
 """Samples in one forward pass of an evaluation."""
@@ -15,6 +16,12 @@ MOST_SAMPLES = 2000
 def spread(count: int) -> Tensor:
     """Evenly spaced positions below ``count``, at most :data:`MOST_SAMPLES`."""
     return torch.arange(0, count, max(1, -(-count // MOST_SAMPLES)))
+
+
+def resize(images: Tensor, pixels: int) -> Tensor:
+    """Bytes ``(n, 1, h, w)`` to bytes ``(n, 1, pixels, pixels)``."""
+    parts = (functional.interpolate(part.float(), (pixels, pixels), mode="bilinear") for part in images.split(CHUNK))
+    return torch.cat([part.round().byte() for part in parts])
 
 
 def draw_outputs(*shape: int, width: float, generator: torch.Generator) -> Tensor:

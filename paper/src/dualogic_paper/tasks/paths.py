@@ -13,6 +13,7 @@ from torch.nn import functional
 from dualogic import Formula, LogicLoss, var
 from dualogic.methods import Method
 from dualogic_paper.arms import Setting, names
+from dualogic_paper.data import make_graphs
 from dualogic_paper.models.small import mlp
 from dualogic_paper.tasks.measures import draw_outputs, in_chunks, percent, spread
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
@@ -131,8 +132,6 @@ class PathsProblem(Problem):
 
     def __init__(self, task: Paths, seed: int, device: torch.device) -> None:
         self.task = task
-        from dualogic_paper.data.graphs import make_graphs
-
         nodes = task.nodes
         symmetric, triangle = _halves(nodes)
         self.rules = {"rule": symmetric & triangle}

@@ -15,13 +15,14 @@ from dualogic import LogicLoss
 from dualogic.errors import OptionError
 from dualogic.methods import Method
 from dualogic_paper.arms import IMAGE_ARMS
+from dualogic_paper.data import load, make_sample
+from dualogic_paper.data.schema import CIFAR10_CLASSES as CLASSES
+from dualogic_paper.data.schema import STL10_CLASSES as STL_CLASSES
 from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.tasks.measures import compare_branches, describe_reading, draw_outputs, in_chunks, percent, spread
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 MACHINES = ("airplane", "automobile", "ship", "truck")
-STL_CLASSES = ("airplane", "bird", "automobile", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 TOLERANCE = 0.01
 
 GROUPS = torch.tensor([[name in MACHINES, name not in MACHINES] for name in CLASSES]).float()
@@ -37,9 +38,8 @@ WORDS = {str(mass == 0): "giving a superclass no mass", str(mass == 1): "giving 
 class Transfer(Task):
     """ResNet18 on 3,000 labelled and 3,000 unlabelled images of CIFAR-10, tested there and on STL-10 (the paper's appendix).
 
-    The arms are the paper's methods and the ablations; the rule is about sums of probabilities, which the methods that count
-    worlds cannot take. Every arm has the same forward passes: without a rule the unlabelled images pass
-    through the network too, and reach batch norm only.
+    The rule is about sums of probabilities, which the methods that count worlds cannot take. Every arm has the same forward
+    passes: without a rule the unlabelled images pass through the network too, and reach batch norm only.
 
     Attributes:
         labelled: labelled images.
@@ -77,8 +77,6 @@ class Transfer(Task):
         return {"rule": RULE}, (outputs, {"p": outputs})
 
     def make_smoke(self, folder: Path) -> Transfer:
-        from dualogic_paper.data import make_sample
-
         make_sample("cifar10", folder, train=60, test=30)
         make_sample("stl10", folder, test=30)
         return dataclasses.replace(self, epochs=1, batch=10, labelled=20, unlabelled=20, validation=20, measure_every=1)
@@ -91,8 +89,6 @@ class TransferProblem(Problem):
 
     def __init__(self, task: Transfer, seed: int, folder: Path | None, device: torch.device) -> None:
         self.rules = {"rule": RULE}
-        from dualogic_paper.data import load
-
         cifar, stl = load("cifar10", folder), load("stl10", folder)
         order = torch.randperm(len(cifar["train_y"]), generator=torch.Generator().manual_seed(seed))
         seen = task.labelled + task.unlabelled
@@ -101,8 +97,7 @@ class TransferProblem(Problem):
                 f"--labelled, --unlabelled and --validation must take at most {len(order)} images together; got "
                 f"{task.labelled} + {task.unlabelled} + {task.validation}"
             )
-        images = torch.from_numpy(cifar["train_x"]).permute(0, 3, 1, 2).contiguous()
-        labels = torch.from_numpy(cifar["train_y"]).long()
+        images, labels = _planes(cifar["train_x"]), torch.from_numpy(cifar["train_y"]).long()
         training, validation = order[:seen], order[seen : seen + task.validation]
         self.images, self.labels = images[training].to(device), labels[training].to(device)
         self.labelled = torch.arange(task.labelled, device=device)
@@ -113,7 +108,10 @@ class TransferProblem(Problem):
         self.deviation = pixels.std((0, 2, 3)).view(1, 3, 1, 1)
         self.groups = GROUPS.to(device)
         self.is_machine = torch.tensor([name in MACHINES for name in CLASSES], device=device)
-        stl_images, stl_labels = _shared_classes(stl["test_x"], stl["test_y"])
+        # Of STL-10 the images whose class CIFAR-10 has too, with CIFAR-10's numbers.
+        number = torch.tensor([CLASSES.index(name) if name in CLASSES else -1 for name in STL_CLASSES])
+        stl_labels = number[torch.from_numpy(stl["test_y"]).long()]
+        stl_images, stl_labels = _planes(stl["test_x"])[stl_labels >= 0], stl_labels[stl_labels >= 0]
         self.parts = {
             "validation": {"": (images[validation].to(device), labels[validation].to(device))},
             "test": {
@@ -179,10 +177,3 @@ class TransferProblem(Problem):
 def _planes(images: object) -> Tensor:
     """``(n, 32, 32, 3)`` bytes to ``(n, 3, 32, 32)``."""
     return torch.as_tensor(images).permute(0, 3, 1, 2).contiguous()
-
-
-def _shared_classes(images: object, labels: object) -> tuple[Tensor, Tensor]:
-    """Images of STL-10 whose class CIFAR-10 has too, with CIFAR-10's numbers."""
-    number = torch.tensor([CLASSES.index(name) if name in CLASSES else -1 for name in STL_CLASSES])
-    mapped = number[torch.as_tensor(labels).long()]
-    return _planes(images)[mapped >= 0], mapped[mapped >= 0]
