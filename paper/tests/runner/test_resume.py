@@ -105,12 +105,12 @@ def test_a_hyper_parameter_of_a_later_version_had_its_default(small, tmp_path):
 def test_a_hyper_parameter_that_is_gone_may_have_done_nothing(small, tmp_path):
     task, _ = small
     earlier = Config(task).as_dict()
-    earlier["task"]["rule_from"] = 0.0
+    earlier["task"]["decayed"] = "all"
     (tmp_path / CONFIG).write_text(json.dumps(earlier))
     RunFolder(tmp_path).open(Config(task))
-    earlier["task"]["rule_from"] = 0.5
+    earlier["task"]["decayed"] = "weights"
     (tmp_path / CONFIG).write_text(json.dumps(earlier))
-    with pytest.raises(StateError, match=r"rule_from: 0.5 there, 'absent' here"):
+    with pytest.raises(StateError, match=r"decayed: 'weights' there, 'absent' here"):
         RunFolder(tmp_path).open(Config(task))
 
 

@@ -107,7 +107,7 @@ class Machine:
         Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
 
 
-GONE = {"decayed": "all", "augment": "crop", "rule_from": 0.0}
+GONE = {"decayed": "all", "augment": "crop"}
 """Hyper-parameters that there were, and the value with which each did nothing."""
 
 

@@ -1,5 +1,6 @@
 """One step of training: run as it stands, or recorded once as a CUDA graph and replayed; and a slow copy of the network."""
 
+import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable
@@ -93,25 +94,32 @@ class CapturedStep(Step):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._calls = 0
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._calls = {True: 0, False: 0}
+        self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
         self._chosen = self._rows = torch.empty(0)
 
     def __call__(self, chosen: Tensor, rows: Tensor) -> None:
-        self._calls += 1
-        if self._calls <= WARM_UP:
-            stream = torch.cuda.Stream()
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
+        self._calls[self.active] += 1
+        if self._calls[self.active] <= WARM_UP:
+            with self._aside():
                 super().__call__(chosen, rows)
-            torch.cuda.current_stream().wait_stream(stream)
             return
-        if self._graph is None:
+        if not self._graphs:
             self._chosen, self._rows = chosen.clone(), rows.clone()
+        if self.active not in self._graphs:
             self.optimizer.zero_grad(set_to_none=True)
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
                 super().__call__(self._chosen, self._rows)
+            self._graphs[self.active] = graph
         self._chosen.copy_(chosen)
         self._rows.copy_(rows)
-        self._graph.replay()
+        self._graphs[self.active].replay()
+
+    @contextlib.contextmanager
+    def _aside(self) -> Any:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            yield
+        torch.cuda.current_stream().wait_stream(stream)

@@ -139,6 +139,7 @@ class Loop:
         parts = [part.tensor_split(self.fabric.world_size, 1) for part in self.batches.epoch(progress.epoch)]
         chosen, rows = (shares[self.fabric.global_rank].to(self.fabric.device) for shares in parts)
         self._set_learning_rate()
+        self.step.active = self.step.rule is not None and progress.epoch >= task.rule_from * task.epochs
         self.network.train()
         started = time.perf_counter()
         for labelled, pool in zip(chosen, rows):

@@ -15,7 +15,7 @@ from dualogic_paper.tables.branches import Branch, find_branches
 from dualogic_paper.tables.by_heart import draw_heart
 from dualogic_paper.tables.matching import MATCHED, draw_certainty
 from dualogic_paper.tables.naming import PAPER_NAMES, describe_column, divide, group_runs, order_of, short_name, strip_label
-from dualogic_paper.tables.runs import FORMER, Results, Run
+from dualogic_paper.tables.runs import FORMER, NEAREST, Results, Run
 from dualogic_paper.tables.summary import Table, make_table
 from dualogic_paper.tasks import TASKS, Column
 
@@ -247,7 +247,7 @@ def draw_parts(results: Results) -> Any:
     parts = divide(results)
     tables = [make_table(part) for part in parts]
     columns = [column for column in TASKS[results.task].columns if column.better != "neither"]
-    every = [row for table in tables for row in table.rows if strip_label(row.label, [FORMER]) == row.method]
+    every = [row for table in tables for row in table.rows if strip_label(row.label, [FORMER, NEAREST]) == row.method]
     rows = {row.label: row for row in every if row.method != arms.SUPERVISED}
     order = sorted(rows, key=lambda label: order_of(rows[label].method, label))
     if not order:

@@ -17,6 +17,9 @@ from dualogic_paper.tasks import TASKS, Task
 
 FORMER = "former default"
 NOT_TOLD = "not told which class has no labels"
+NEAREST = "first=nearest"
+UNLED = ("digits", "digits-mixed", "cifar10-stl10")
+"""Tasks in which no part of an *and* can lead: there is none, or both parts cost the same."""
 _BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
 """What runs did that were made before these options were there."""
 _GONE = {"forget": 0.0, "schedule": None, "epoch": None}
@@ -52,9 +55,15 @@ def mark_former(label: str, values: Mapping[str, Any]) -> str:
     present = make_arm(config["method"], {**setting.options, **config["options"]}).method
     if isinstance(made, methods.Dual) and made.rules == "mean" and "each" not in config["task"].get("form", ""):
         made = dataclasses.replace(made, rules="violated")  # the same for the few rules that a task has
+    alike = config["task"]["name"] in UNLED or config["task"].get("form") == "one"
+    if isinstance(made, methods.Dual) and made.first == "nearest" and alike and "first" not in config["options"]:
+        made = dataclasses.replace(made, first="decisive")
     if made is not None and made != present:
-        told = isinstance(present, methods.Dual) and present.unlabelled and made == dataclasses.replace(present, unlabelled={})
-        word = NOT_TOLD if told else FORMER
+        word = FORMER
+        if isinstance(present, methods.Dual) and present.unlabelled and made == dataclasses.replace(present, unlabelled={}):
+            word = NOT_TOLD
+        elif isinstance(present, methods.Dual) and made == dataclasses.replace(present, first="nearest"):
+            word = NEAREST
     if not word or f"[{word}" in label:
         return label
     name, _, rest = label.partition("[")

@@ -12,7 +12,7 @@ from dualogic_paper.tables import matching
 from dualogic_paper.tables.gradient import NO_GRADIENT, NO_GRADIENT_NOTE, teaches
 from dualogic_paper.tables.naming import describe_column, group_runs, order_of, shared_changes, show_name, strip_label
 from dualogic_paper.tables.published import EPOCH_SECONDS, Published, find_published, methods_of
-from dualogic_paper.tables.runs import FORMER, NOT_TOLD, Results, Run
+from dualogic_paper.tables.runs import FORMER, NEAREST, NOT_TOLD, Results, Run
 from dualogic_paper.tasks import TASKS, Column
 
 OWN = "dual"
@@ -245,7 +245,8 @@ def find_own(rows: Sequence[Row]) -> Row | None:
     """
     found = {row.label: row for row in rows if any(cell.values for cell in row.cells)}
     others = (row for row in found.values() if row.method == OWN and FORMER not in row.label)
-    return found.get(OWN) or found.get(f"{OWN}[{NOT_TOLD}]") or found.get(f"{OWN}[{FORMER}]") or next(others, None)
+    labels = [OWN, *(f"{OWN}[{word}]" for word in (NOT_TOLD, NEAREST, FORMER))]
+    return next((found[label] for label in labels if label in found), None) or next(others, None)
 
 
 def mark_rows(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:
