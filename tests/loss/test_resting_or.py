@@ -1,4 +1,4 @@
-"""An ``or`` of beliefs rests where they sum to 1, as an implication does where its consequent is believed as its antecedent."""
+"""An ``or`` of beliefs rests where two of them sum to 1: where an implication rests that says the same."""
 
 import pytest
 import torch
@@ -37,12 +37,13 @@ def test_an_or_rests_where_the_implication_does(first, second):
 
 @settings(max_examples=60)
 @given(beliefs=st.lists(believed, min_size=4, max_size=4))
-def test_it_costs_nothing_exactly_where_beliefs_sum_to_one(beliefs):
-    assume(abs(sum(beliefs) - 1) > 1e-6)
+def test_it_costs_nothing_exactly_where_two_beliefs_sum_to_one(beliefs):
+    highest = sum(sorted(beliefs)[-2:])
+    assume(abs(highest - 1) > 1e-6)
     written = dl.Or(*(z[place] for place in range(4)))
     costs = [look(rule, {"z": beliefs})[0] for rule in (written, z.any())]
     assert costs[0] == pytest.approx(costs[1])
-    assert (costs[0] == 0) == (sum(beliefs) > 1)
+    assert (costs[0] == 0) == (highest > 1)
     assert 0 <= costs[0] <= -torch.tensor(min(beliefs)).log().item() + 1e-6
 
 
@@ -56,13 +57,13 @@ def test_at_most_one_rests_while_no_two_are_believed_to_more_than_one(beliefs):
     assert all((slope >= 0).all() for slope in slopes.values()), "what it pulls, it pulls down"
 
 
-def test_two_classes_that_are_the_same_rest_where_they_are_believed_alike():
-    alike, apart = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]
+def test_two_classes_of_which_two_are_left_rest_where_they_are_believed_alike():
+    alike, apart = [0.7, 0.3, 0.0], [0.2, 0.3, 0.5]
     assert look(f == g, {"f": alike, "g": alike})[0] == pytest.approx(0, abs=1e-9)
     assert look(f == g, {"f": alike, "g": apart})[0] > 0.1
 
 
-def test_only_entries_that_exist_are_summed():
+def test_only_entries_that_exist_count():
     values = {"y": [0.5, 0.2, 0.9, 0.9]}
     masks = {"valid": torch.tensor([[True, True, False, False]])}
     cost, slopes = look(y.any(where=valid), values, **masks)

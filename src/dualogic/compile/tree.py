@@ -41,7 +41,7 @@ class Level:
     # For ">>", whether antecedent and consequent compare numbers, and nothing else. The value of such an antecedent is not a
     # cost, but what compile/threshold.py says.
     compares: tuple[bool, bool] = (False, False)
-    rests: bool = False  # for "|", it costs nothing where its operands are believed to 1 in sum
+    rests: bool = False  # for "|", it costs nothing where its two most believed operands sum to 1
 
     @property
     def operands(self) -> int:

@@ -51,9 +51,9 @@ def dearness(costs: Tensor, dim: int) -> Tensor:
 
 
 def unrest(costs: Tensor, dim: int) -> Tensor:
-    """How much of its cost an *or* of truth values keeps: nothing where they are believed to 1 in sum."""
-    beliefs = torch.exp(-costs)
-    return (1 - beliefs.sum(dim)).clamp_min(0) / (1 - beliefs.amax(dim)).clamp_min(TINY)
+    """How much of its cost an *or* of truth values keeps: nothing where the two most believed sum to 1."""
+    first, second = torch.exp(-costs).topk(2, dim).values.unbind(dim)
+    return (1 - first - second).clamp_min(0) / (1 - first).clamp_min(TINY)
 
 
 def unrest_of_two(one: Tensor, two: Tensor) -> Tensor:
