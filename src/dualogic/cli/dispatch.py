@@ -32,16 +32,17 @@ class Command(Protocol):
     def run(self) -> int: ...  # do it, and return the exit status
 
 
-def find_commands() -> dict[str, Callable[..., Command]]:
-    """The commands by name.
+def find_commands(word: str | None = None) -> dict[str, Callable[..., Command]]:
+    """The commands by name; those of other packages only if ``word`` asks for them, or for nothing that there is.
 
     Those of this package are the attribute ``COMMAND`` of each module of :mod:`dualogic.cli.commands`. Other packages add
     theirs by entry points of the group ``dualogic.commands``.
     """
     names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
     own = {name: importlib.import_module(f"{commands.__name__}.{name}").COMMAND for name in names}
-    added = {entry.name: entry.load() for entry in importlib.metadata.entry_points(group=GROUP) if entry.name not in own}
-    return dict(sorted({**own, **added}.items()))
+    entries = {entry.name: entry for entry in importlib.metadata.entry_points(group=GROUP) if entry.name not in own}
+    chosen = entries.keys() & {word} if word in {*own, *entries} else entries.keys()
+    return dict(sorted({**own, **{name: entries[name].load() for name in chosen}}.items()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,8 +77,9 @@ def _parse(arguments: Sequence[str] | None) -> Command:
     require("cli", "tyro", "rich")
     import tyro
 
+    words = sys.argv[1:] if arguments is None else arguments
     command: Command = tyro.extras.subcommand_cli_from_dict(
-        find_commands(),
+        find_commands(words[0] if words else None),
         prog="dualogic",
         description=DESCRIPTION,
         args=arguments,
