@@ -191,8 +191,9 @@ def dearness(costs: Tensor) -> Tensor:
     """
     if not costs.shape[1]:
         return costs
-    most = costs.amax(1, keepdim=True)  # which may be 0, or without end
-    return torch.where(costs < most, costs / most, 1.0).square()
+    limits = torch.finfo(costs.dtype)
+    costs = costs.clamp(limits.tiny, limits.max)  # so that 0 / 0, and one infinity by another, is 1
+    return (costs / costs.amax(1, keepdim=True)).square_()
 
 
 def _shared_mask(level: Level, mask: Tensor | None) -> Tensor | None:

@@ -46,7 +46,7 @@ def nearness(costs: Tensor, dim: int) -> Tensor:
 
 def dearness(costs: Tensor, dim: int) -> Tensor:
     """How dear each operand of an *and* is beside the dearest."""
-    costs = costs + TINY
+    costs = costs.clamp_min(TINY)
     return (costs / costs.amax(dim, keepdim=True)).square()
 
 
