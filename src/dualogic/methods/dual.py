@@ -28,7 +28,7 @@ class Dual(DistributionalMethod):
     The defaults are the same for every task; ``paper/docs/study.md`` says how they were chosen:
 
     - logarithmic class costs, because without labels the task drives ``p`` towards 0, where ``1 - p`` has no gradient;
-    - implications that rest where the consequent is at least as believed as the antecedent;
+    - implications that rest where the consequent is at least as believed as the antecedent, and an ``or`` of beliefs likewise;
     - antecedents that are read and not taught until their consequent is seen to be known without them; what one about classes
       then loses goes to the likeliest other class; numbers that are predicted give way where that is the smaller change;
     - an ``or`` that is met by one operand does not pull at the others, and in an ``and`` what is met does not dilute what is not;
@@ -50,7 +50,8 @@ class Dual(DistributionalMethod):
             all of it. The antecedent of an implication whose consequent asks for it is evidence; see
             :class:`~dualogic.normalize.unlabelled.Asking`. A marked antecedent keeps its own share.
         implication: ``"rests"``: ``P >> Q`` costs nothing where ``Q`` is at least as believed as ``P``, and comparisons in ``P``
-            hold or do not. ``"or"``: it is ``~P | Q``, as in the paper.
+            hold or do not; an ``or`` of classes and Booleans rests too, see :func:`~dualogic.compile.implication.unrest`.
+            ``"or"``: it is ``~P | Q``, as in the paper, and nothing rests.
         first: ``"decisive"``: in the loss, the weights of an ``or`` are multiplied by ``(c_min / c)^4``, those of an ``and`` by
             ``(c / c_max)^2``. ``"nearest"``: those of an ``or`` alone. ``"equal"``: none.
         step: how far a visit moves a weight's logit (or the weight, if projected) per unit of gradient; not divided by
