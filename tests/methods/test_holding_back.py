@@ -22,7 +22,7 @@ def follow(beliefs, known=None, first=0, count=64, firm=0.5):
     known = start_known(len(beliefs[0]), torch.float64) if known is None else known
     for step, row in enumerate(beliefs, first):
         p = torch.tensor(row, dtype=torch.float64)
-        noted = torch.stack([1 - p, firm * (1 - p), p, firm * p])
+        noted = torch.stack([1 - p, firm * (1 - p), p, firm * p, p])
         known = advance_known(known, noted, count, torch.tensor(step), torch.tensor(PACES))
     return known
 

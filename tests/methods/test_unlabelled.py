@@ -186,13 +186,13 @@ def test_a_checkpoint_says_what_was_told():
 def test_a_first_tiny_batch_opens_nothing(count, beliefs):
     """Whatever it says, its samples count against a hundred that say nothing of the kind."""
     p, firm = beliefs[:2]
-    noted = torch.tensor([[1 - p], [(1 - p) * firm], [p], [p * firm]], dtype=torch.float64)
+    noted = torch.tensor([[1 - p], [(1 - p) * firm], [p], [p * firm], [p]], dtype=torch.float64)
     known = advance_known(start_known(1, torch.float64), noted, count, torch.tensor(0), torch.tensor(PACES))
     assert count > 6 or share_of(known) == 1.0
 
 
 def test_the_prior_fades():
-    noted = torch.tensor([[0.5], [0.25], [0.5], [0.25]], dtype=torch.float64)
+    noted = torch.tensor([[0.5], [0.25], [0.5], [0.25], [0.5]], dtype=torch.float64)
     known = start_known(1, torch.float64)
     for step in range(1000):
         known = advance_known(known, noted, 64, torch.tensor(step), torch.tensor(PACES))

@@ -242,9 +242,9 @@ def test_entries_of_an_axis_count_as_samples_do_and_padding_does_not(method):
 def test_a_batch_that_tells_nothing_changes_nothing():
     known = start_known(1, torch.float64)
     since = torch.tensor(0), torch.tensor(PACES)
-    told = advance_known(known, torch.tensor([[0.5], [0.1], [0.5], [0.1]], dtype=torch.float64), 16, *since)
+    told = advance_known(known, torch.tensor([[0.5], [0.1], [0.5], [0.1], [0.5]], dtype=torch.float64), 16, *since)
     assert told[4] > 0
-    assert torch.equal(advance_known(known, torch.zeros(4, 1, dtype=torch.float64), 16, *since), known)
+    assert torch.equal(advance_known(known, torch.zeros(5, 1, dtype=torch.float64), 16, *since), known)
 
 
 @pytest.mark.slow

@@ -88,10 +88,13 @@ class Builder(TermBuilder):
         for slot, position in enumerate(places):
             order[position] = slot
         axes = max_shape(first.shape)
-        compares, share = (False, False), 0.0 if isinstance(first, Junction) else first.share
+        compares = yes_or_no = (False, False)
+        share = 0.0 if isinstance(first, Junction) else first.share
         if isinstance(first, Resting):
             # What is evidence is a fact, and of what compares numbers there is nothing to find out.
             compares = share != 1.0 and _compares(first.antecedent), _compares(first.consequent)
+            if not any(isinstance(node, Comparison) for node in walk(first)):
+                yes_or_no = _is_yes_or_no(first.antecedent), _is_yes_or_no(first.consequent)
             share = 0.0 if compares[0] and share is None else share
         shared = tuple(len(lanes) + len(axes) + dim for dim in sorted(tied) if -dim <= len(axes))
         level = self._level(
@@ -108,6 +111,7 @@ class Builder(TermBuilder):
             share=share,
             logarithmic=self.mode == "log",
             compares=compares,
+            yes_or_no=yes_or_no,
             turned=isinstance(first, Resting) and first.turned,
             rests=self._rests(first),
         )
@@ -302,6 +306,11 @@ def _compares(node: Formula) -> bool:
     if isinstance(node, (Premise, LevelNode, Quantifier, Evidence)):
         return _compares(node.operand)
     return isinstance(node, Comparison)
+
+
+def _is_yes_or_no(node: Formula) -> bool:
+    """Whether a formula speaks of Booleans and of no classes."""
+    return not any(isinstance(part, (ClassIn, ClassRelation)) for part in walk(node))
 
 
 def _gives_way(node: Resting) -> bool:

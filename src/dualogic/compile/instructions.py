@@ -57,7 +57,7 @@ class Settled:
     levels: dict[int, Tensor]  # the value of each such level
     seen: dict[int, Any]  # what a step needs of it
     led: dict[int, Any]  # see `Mixture`
-    shares: dict[int, Tensor | float]  # likewise
+    stands: dict[int, Any]  # likewise
 
     def __getitem__(self, number: int) -> Tensor:
         return self.taught[number]

@@ -41,6 +41,8 @@ class Level:
     # For ">>", whether antecedent and consequent compare numbers, and nothing else. The value of such an antecedent is not a
     # cost, but what compile/threshold.py says.
     compares: tuple[bool, bool] = (False, False)
+    # For ">>", whether antecedent and consequent are made of Booleans alone: how rare these are says how much a belief tells.
+    yes_or_no: tuple[bool, bool] = (False, False)
     rests: bool = False  # for "|", it costs nothing where its two most believed operands sum to 1
 
     @property

@@ -120,7 +120,7 @@ def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes:
         below = below if branch.dims == front else below.movedim(front, branch.dims)
         _reach(branch.operand, below, mixture, values, slopes, held)
         return
-    start, axes, share = 0, 2 + len(branch.lanes), mixture.shares.get(branch.level.number)
+    start, axes, share = 0, 2 + len(branch.lanes), mixture.stand(branch.level).share
     for group, count, rank in zip(branch.groups, branch.counts, branch.ranks):
         part = below if len(branch.groups) == 1 else below.narrow(1, start, count)
         for _ in range(branch.rank - rank):

@@ -26,7 +26,7 @@ from dualogic.losses.emphasis import LEAST, emphasise
 from dualogic.methods.base import State, compile_costs
 from dualogic.methods.closed_form import closed_losses, has_closed_form
 from dualogic.methods.distributional import FOUND, VIOLATIONS, DistributionalProgram, Spreads
-from dualogic.methods.lean import PACES, advance_known, is_all_evidence, share_of, start_known
+from dualogic.methods.lean import PACES, Stand, advance_known, is_all_evidence, odds_of_rates, share_of, start_known
 from dualogic.methods.mixture import SMALLEST, Led, Manner, Mixture, existing_columns, find_fixed, find_settled, steps
 from dualogic.methods.straight import Steps, Told
 from dualogic.normalize.nnf import may_turn
@@ -75,6 +75,8 @@ class DualProgram(DistributionalProgram):
         finding = [path for level in self.leaning if level.share is None for path in level.paths]
         self.found_in = tuple(_path_key(path, self._places)[0] for path in finding)
         self.finding = len(finding)
+        asked = [(level.yes_or_no, len(level.paths)) for level in self.leaning if level.share is None]
+        self._yes_or_no = tuple([int(flags[side]) for side in (0, 1) for flags, count in asked for _ in range(count)])
         sizes = Counter(self.found_in)
         self._sizes = tuple(max(1, sizes[rule]) for rule in range(len(self.plan.names)))
         slow, lean = (
@@ -188,26 +190,31 @@ class DualProgram(DistributionalProgram):
         new["known"] = torch.where(count > 0, advance_known(state["known"], mean, count[0], *since), state["known"])
         return new
 
-    def _shares(self, state: State, told: Told | None = None) -> dict[int, Tensor | float]:
-        """How much of the antecedents is evidence, for each level of implications."""
-        found: dict[int, Tensor | float] = {}
-        shares, start = None, 0
-        share = (1.0 if not self.finding or is_all_evidence(state["known"]) else None) if told is None else told.share
-        if share is None:
-            shares = share_of(state["known"])
+    def _stands(self, state: State, told: Told | None = None) -> dict[int, Stand]:
+        """How the antecedents of each level of implications stand."""
+        found = {level.number: Stand(level.share) for level in self.leaning if level.share is not None}
+        if not self.finding:
+            return found
+        known, start = state["known"], 0
+        share = (1.0 if is_all_evidence(known) else None) if told is None else told.share
+        shares = share_of(known) if share is None else None
+        rates = None
+        if share != 1.0 and any(self._yes_or_no):
+            told_by = self.plan.positions(self._yes_or_no, known.device).view(2, -1)
+            rates = odds_of_rates(known, told_by, 0.0 if shares is None else shares)
         for level in self.leaning:
-            if level.share is not None or shares is None:
-                found[level.number] = share if level.share is None else level.share  # type: ignore[assignment]
-            else:
-                found[level.number] = shares.narrow(0, start, len(level.paths))
-                start += len(level.paths)
+            if level.share is None:
+                count = len(level.paths)
+                rate = None if rates is None or not any(level.yes_or_no) else rates.narrow(0, start, count)
+                found[level.number] = Stand(share if shares is None else shares.narrow(0, start, count), rate)  # type: ignore[arg-type]
+                start += count
         return found
 
     def evidence(self, state: State) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
-        shares = self._shares(state)
+        stands = self._stands(state)
         for level in self.leaning:
-            share = 0.0 if level.turned else shares[level.number]  # what is given cannot give way
+            share = 0.0 if level.turned else stands[level.number].share  # what is given cannot give way
             values = share if isinstance(share, Tensor) else state["delta"].new_tensor(share).expand(len(level.paths))
             found.update(zip(level.paths, values.unbind()))
         return found
@@ -223,9 +230,9 @@ class DualProgram(DistributionalProgram):
     ) -> Mixture:
         """Folds values with the weights in some rows."""
         settled = isinstance(values, Settled)
-        shares = values.shares if settled else self._shares(state)
+        stands = values.stands if settled else self._stands(state)
         led = values.led if settled else None
-        mixture = Mixture(self.rule, self._clean(rows, values), remember, self.leads, shares, believed, led, sloped)
+        mixture = Mixture(self.rule, self._clean(rows, values), remember, self.leads, stands, believed, led, sloped)
         if mixture.joined is not None and settled:
             for branch in self.settled:
                 seen = values.seen[branch.level.number]
@@ -238,17 +245,17 @@ class DualProgram(DistributionalProgram):
         if not (self.settled or self.fixed) and told is None:
             return values
         led: dict[int, Led | None] = dict.fromkeys(self.fixed)
-        shares = self._shares(state, told)
+        stands = self._stands(state, told)
         if not self.settled:
-            return Settled(values, {}, {}, led, shares)
+            return Settled(values, {}, {}, led, stands)
         closed = self._in_closed_form(values)
-        mixture = Mixture(self.rule, None, True, shares=shares, sloped=closed)
+        mixture = Mixture(self.rule, None, True, stands=stands, sloped=closed)
         with torch.set_grad_enabled(not closed):
             levels = {
                 branch.level.number: mixture(branch.level, branch.operands(values, mixture), None, branch.level.sizes)
                 for branch in self.settled
             }
-        return Settled(values, levels, mixture.joined, led, shares)  # type: ignore[arg-type]
+        return Settled(values, levels, mixture.joined, led, stands)  # type: ignore[arg-type]
 
     def _in_closed_form(self, values: Any) -> bool:
         return self.closed and torch.is_grad_enabled() and not (isinstance(values, Guided) or is_transformed())

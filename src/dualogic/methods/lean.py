@@ -7,11 +7,12 @@ weight on the consequent at the sample's latest visit; together they are the wei
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from dualogic.compile.implication import Beliefs, deny, divide, divide_believed, join_odds, possible_sides, rest
+from dualogic.compile.implication import HALF, Beliefs, deny, divide, divide_believed, join_odds, possible_sides, rest
 from dualogic.compile.threshold import deny_threshold, divide_threshold, find_odds
 from dualogic.compile.tree import Level
 from dualogic.duals.rules import UpdateRule
@@ -27,8 +28,11 @@ PRIOR = 100.0
 """How many entries are taken to have told that a consequent is believed with its antecedent only, before there were any."""
 DEAREST = 20.0
 """Costs above this move weights no further."""
-PACES = (8, 2)
-"""How fast the two means of an antecedent's belief run, the recent and the lasting one: step ``t`` counts ``n / (t + n)``."""
+PACES = (8, 2, 8)
+"""How fast the means of beliefs run, the recent and the lasting one in an antecedent and the recent one in its consequent: step
+``t`` counts ``n / (t + n)``."""
+RARE = 0.01
+"""A mean belief below this, or above 1 less this, counts as this."""
 CALM = 0.03
 """The fall that is taken for none, a difference of logarithms."""
 HOLD_BACK = 300.0
@@ -36,6 +40,16 @@ HOLD_BACK = 300.0
 RAREST = 1e-6
 DOUBT = 1.0
 """The log-odds that a number which is off has against it, at most: how far it is off depends on its unit."""
+
+
+class Stand(NamedTuple):
+    """How the antecedents of a level stand beside their consequents."""
+
+    share: Tensor | float  # how much of each is evidence
+    rates: Tensor | None = None  # what :func:`odds_of_rates` adds to the odds of the weight on the consequent
+
+
+TAUGHT = Stand(0.0)
 
 
 @dataclasses.dataclass
@@ -79,7 +93,7 @@ def lean(
     values: Tensor,
     mask: Tensor | None,
     columns: Tensor | None,
-    share: Tensor | float,
+    stand: Stand,
     rule: UpdateRule,
     extent: tuple[int, ...],
     remember: bool,
@@ -93,7 +107,7 @@ def lean(
         values: the costs of antecedent and consequent, ``(batch, 2, *lanes, *axes)``.
         mask: where these are finite; ``None`` for everywhere.
         columns: as stored, of the same shape, or 1 along axes that share them; ``None`` if nothing is learned.
-        share: how much of the antecedents is evidence, to be broadcast against a cost.
+        stand: how the antecedents stand, to be broadcast against a cost.
         rule: how weights are stored.
         extent: of this batch.
         remember: whether a step follows.
@@ -101,6 +115,7 @@ def lean(
         sloped: without a gradient, but with the slopes that make one.
     """
     sides = values if mask is None else possible_sides(values, mask)
+    share = stand.share
     if level.compares[0]:
         seen = Depths.of(sides.detach(), columns, rule, extent) if believed is None else believed
         cost = divide_threshold(sides[:, 0], sides[:, 1], seen.weight, share, seen.values[:, 0])
@@ -119,6 +134,7 @@ def lean(
     both_odds = beliefs.odds(both)
     second = both_odds[:, 1].clamp_min(-DOUBT) if level.compares[1] else both_odds[:, 1]
     odds = join_odds(both_odds[:, 0], second, share)
+    odds = odds if stand.rates is None else odds + stand.rates
     weight = rule.lean(odds, None if columns is None else columns[:, 1])
     slopes = None
     if mask is None and (sloped or not (torch.is_grad_enabled() or is_transformed())):
@@ -174,15 +190,15 @@ def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor | None,
 
 
 def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
-    """What a batch tells about who knows: four means over each sample's entries, for each implication, ``(batch, 4, lanes)``.
+    """What a batch tells about who knows: five sums over each sample's entries, for each implication, ``(batch, 5, lanes)``.
 
-    They are the belief that the antecedent is false, that times the firm belief in the consequent, and the same two where it is
-    true.
+    They are the belief that the antecedent is false, that times the firm belief in the consequent, the same two where it is
+    true, and the belief in the consequent.
     """
     doubt, missing = seen.beliefs.doubts.unbind(1)
     firm = torch.add(missing, 0.5).clamp_min_(0.0).mul_(2.0)
-    sides = torch.stack([-doubt, doubt + 1.0], 1)
-    known = torch.stack([sides, sides * firm.unsqueeze(1)], 2).flatten(1, 2)
+    denied, believed = -doubt, doubt + 1.0
+    known = torch.stack([denied, denied * firm, believed, believed * firm, missing + 1.0], 1)
     if exists is not None:
         known = known * exists.unsqueeze(1)
     axes = tuple(range(2 + level.lanes, known.dim()))
@@ -191,10 +207,11 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
 
 
 def start_known(count: int, dtype: torch.dtype) -> Tensor:
-    """For each implication, ``(9, implications)``: running means of :func:`note`, the highest share so far, how many entries
-    there were, the strength by :func:`find_strength` as far as the antecedent is no evidence, and the two means that it goes by.
+    """For each implication, ``(10, implications)``: running means of the first four of :func:`note`, the highest share so far,
+    how many entries there were, the strength by :func:`find_strength` as far as the antecedent is no evidence, the two means
+    that it goes by, and the recent mean of the belief in the consequent.
     """
-    return torch.zeros(9, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
+    return torch.zeros(10, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
 
 
 def advance_known(
@@ -208,7 +225,7 @@ def advance_known(
 
     Args:
         known: from :func:`start_known`.
-        noted: means over the batch of :func:`note`, ``(4, implications)``.
+        noted: means over the batch of :func:`note`, ``(5, implications)``.
         count: of samples in the batch.
         steps: that were made before.
         paces: :data:`PACES` as a tensor.
@@ -216,16 +233,17 @@ def advance_known(
     """
     noted = noted.to(known.dtype)
     tiny = torch.finfo(known.dtype).tiny
-    means = torch.lerp(known[:4], noted, RATE)
+    means = torch.lerp(known[:4], noted[:4], RATE)
     shares = means[1::2] / means[::2].clamp_min(tiny)  # without the antecedent, and with it
-    told = noted[::2].sum(0)
+    told = noted[0] + noted[2]
     seen = known[5] + count * told if isinstance(count, Tensor) else torch.add(known[5], told, alpha=count)
     found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
     rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1) * (told > 0)  # a batch may have no entry
-    beliefs = torch.lerp(known[7:], (noted[2] / told.clamp_min(tiny)).expand(2, -1), rates)
+    # The rows of antecedent, antecedent and consequent.
+    beliefs = torch.lerp(known[7:], torch.stack([noted[2], noted[2], noted[4]]) / told.clamp_min(tiny), rates)
     highest = torch.maximum(known[4], found)
     # What is evidence the rule cannot change, so a fall is not its doing.
-    strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs, seen)
+    strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs[:2], seen)
     if share is None:
         strength = torch.lerp(strength, torch.ones_like(seen), _share(highest))
     return torch.cat([means, *(each.unsqueeze(0) for each in (highest, seen, strength)), beliefs])
@@ -254,6 +272,28 @@ def find_strength(beliefs: Tensor, seen: Tensor) -> Tensor:
     if excess.shape[0] > 1:
         excess = excess + (excess.sum() - excess) / (excess.shape[0] - 1)
     return excess.mul_(-HOLD_BACK).exp_()
+
+
+def odds_of_rates(known: Tensor, told_by: Tensor, share: Tensor | float) -> Tensor:
+    """What is added to the log-odds of the weight on each consequent, ``(implications,)``, because some things are rare.
+
+    A belief of 0.4 in what is true of one sample in twenty speaks for it, although it is below one half. So the log-odds of
+    each side are counted from those of its mean belief. Where a class is one of many, the others are as rare, and this says
+    nothing; so it is done for Booleans alone, and as far as the antecedent is no evidence.
+
+    Args:
+        known: from :func:`start_known`.
+        told_by: 1 for each antecedent and consequent that is about Booleans alone, and otherwise 0; ``(2, implications)``.
+        share: of the antecedents that is evidence.
+
+    Example:
+        >>> known = start_known(1, torch.float32)
+        >>> known[7], known[9] = 0.05, 0.5  # the antecedent is rare, the consequent is not
+        >>> odds_of_rates(known, torch.ones(2, 1), 0.0)
+        tensor([2.9444])
+    """
+    rates = torch.logit(known[7::2], RARE) * told_by
+    return torch.add(rates[0], rates[1], alpha=HALF).mul_(share - 1.0)
 
 
 def share_of(known: Tensor) -> Tensor:

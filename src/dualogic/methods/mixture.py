@@ -12,7 +12,7 @@ from dualogic.compile.implication import unrest
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
 from dualogic.duals.rules import UpdateRule
-from dualogic.methods.lean import Leaning, lean, lean_on, note
+from dualogic.methods.lean import TAUGHT, Leaning, Stand, lean, lean_on, note
 
 
 @dataclasses.dataclass
@@ -39,7 +39,7 @@ class Mixture:
         rows: ``(batch, width)`` or ``(1, width)``; ``None`` for equal weights.
         remember: keep what :func:`steps` needs.
         leads: the operations whose weights are multiplied by what leads: ``|`` by :func:`nearness`, ``&`` by :func:`dearness`.
-        shares: how much of the antecedents is evidence, for each level of implications.
+        stands: how the antecedents of each level of implications stand; without it they are no evidence.
         believed: a mixture that has folded what is believed, and remembers it; it says which operand leads and what an
             implication's beliefs are. Without it the values themselves do.
         led: for each such level whose operands no weight changes, these factors and those of
@@ -54,7 +54,7 @@ class Mixture:
         rows: Tensor | None,
         remember: bool = False,
         leads: str = "",
-        shares: Mapping[int, Tensor | float] | None = None,
+        stands: Mapping[int, Stand] | None = None,
         believed: Mixture | None = None,
         led: dict[int, Led | None] | None = None,
         sloped: bool = False,
@@ -63,14 +63,18 @@ class Mixture:
         self.rows = rows
         self.joined: dict[int, Joined | Leaning] | None = {} if remember else None
         self.leads = leads
-        self.shares = shares or {}
+        self.stands = stands or {}
         self.believed = {} if believed is None else believed.joined or {}
         self.led = led or {}
         self.sloped = sloped
 
     def again(self) -> Mixture:
         """The same weights, for values that have a gradient."""
-        return Mixture(self.rule, self.rows, leads=self.leads, shares=self.shares)
+        return Mixture(self.rule, self.rows, leads=self.leads, stands=self.stands)
+
+    def stand(self, level: Level) -> Stand:
+        """How the antecedents of a level of implications stand."""
+        return self.stands.get(level.number, TAUGHT)
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None
@@ -122,13 +126,14 @@ class Mixture:
         columns = None if self.rows is None else level.columns(self.rows)
         if columns is not None and level.ragged:
             columns = level.fit(columns, extent, values.shape[2:])
-        share = self.shares.get(level.number, 0.0)
-        if isinstance(share, Tensor):
-            share = share.view(1, *values.shape[2 : 2 + level.lanes], *(1,) * (values.dim() - 2 - level.lanes))
+        shape = (1, *values.shape[2 : 2 + level.lanes], *(1,) * (values.dim() - 2 - level.lanes))
+        share, rates = self.stand(level)
+        share = share.view(shape) if isinstance(share, Tensor) else share
+        stand = Stand(share, None if rates is None else rates.view(shape))
         believed = self.believed.get(level.number)
         assert not isinstance(believed, Joined), "a level is one thing or the other"
         result, seen = lean(
-            level, values, mask, columns, share, self.rule, extent, self.joined is not None, believed, self.sloped
+            level, values, mask, columns, stand, self.rule, extent, self.joined is not None, believed, self.sloped
         )
         if seen is not None and self.joined is not None:
             self.joined[level.number] = seen

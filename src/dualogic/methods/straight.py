@@ -19,7 +19,7 @@ from dualogic.errors import DualogicError
 from dualogic.losses.truncated_normal import truncated_normal_loss
 from dualogic.methods.base import Program, State
 from dualogic.methods.closed_form import lose
-from dualogic.methods.lean import CLOSED, OPEN
+from dualogic.methods.lean import CLOSED, OPEN, Stand
 from dualogic.methods.mixture import Mixture
 from dualogic.numerics import largest_move, narrower
 
@@ -128,7 +128,7 @@ def walk_step(
         delta = state["delta"].to(costs.dtype, copy=True)
         losses, seen, slopes = lose(program.plan, mixture, delta, values, program.taught)
         after = program.advance(state, seen, None, noted, told.share)
-        shares = [each for each in values.shares.values() if isinstance(each, Tensor)]
+        stands = [each for stand in values.stands.values() for each in stand if isinstance(each, Tensor)]
         # Of one rule ``delta`` needs the same sum.
         sums = [each.sum(0) if each.shape[1] == 1 else each.sum() for each in ([costs] if seen is costs else [costs, seen])]
         scale = scale_of(program, state, seen, factors, told.full)
@@ -150,7 +150,7 @@ def walk_step(
         pairs = zip(whole, found)
         return [torch.zeros(one.shape, dtype=one.dtype) if two is None and one is not None else two for one, two in pairs]
 
-    return Seen(loss.detach(), losses, seen, scale, new, [*after.values()], [delta, *shares], numbers), later
+    return Seen(loss.detach(), losses, seen, scale, new, [*after.values()], [delta, *stands], numbers), later
 
 
 def walk_plain(
@@ -185,9 +185,13 @@ def plain_losses(program: Program, state: State, values: Any, optimal: bool, lea
 def losses_again(program: DualProgram, rows: Tensor, kept: Tensors, told: Told, values: Any) -> Tensor:
     """The losses of a step, to be differentiated twice."""
     delta, *tensors = kept
-    shares: dict[int, Any] = {level.number: told.share if level.share is None else level.share for level in program.leaning}
-    shares.update(zip([level.number for level in program.leaning if level.share is None], tensors))
-    mixture = Mixture(program.rule, rows, leads=program.leads, shares=shares)
+    parts = iter(tensors)
+    stands = {level.number: Stand(level.share) for level in program.leaning if level.share is not None}
+    for level in program.leaning:
+        if level.share is None:
+            share = next(parts) if told.share is None else told.share
+            stands[level.number] = Stand(share, next(parts) if told.share != 1.0 and any(level.yes_or_no) else None)
+    mixture = Mixture(program.rule, rows, leads=program.leads, stands=stands)
     return truncated_normal_loss(program.plan.fold(values, mixture), delta)
 
 
