@@ -68,6 +68,18 @@ class Fact(Instruction):
 
 
 @dataclasses.dataclass(frozen=True)
+class GivenFact(Instruction):
+    """The value of a given class or Boolean beside comparisons that may give way, see :mod:`dualogic.compile.threshold`."""
+
+    operand: int  # its cost
+    limit: float  # below this it is likelier than not
+
+    def run(self, registers: Registers, context: Context) -> Tensor:
+        likely = registers[self.operand].detach() < self.limit
+        return torch.where(likely, -IMPOSSIBLE, IMPOSSIBLE).to(context.bound.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
 class Depth(Instruction):
     """The value of a comparison as an antecedent that may give way, see :mod:`dualogic.compile.threshold`.
 

@@ -25,6 +25,7 @@ from dualogic.formula.node import walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import WHOLE, Item, Ragged, max_shape, max_size
 from dualogic.formula.symbol import ClassIndex
+from dualogic.normalize.nnf import is_literal
 
 
 class Builder(TermBuilder):
@@ -43,6 +44,7 @@ class Builder(TermBuilder):
         self._in_premise = False
         self._ceding = False
         self._signed = False
+        self._fact = False
 
     # ------------------------------------------------------------------ roots and connectives
 
@@ -70,10 +72,11 @@ class Builder(TermBuilder):
 
     def _premise(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
         outside, self._in_premise = self._in_premise, True
+        fact, self._fact = self._fact, outside and self._signed  # what is given, beside comparisons that may give way
         try:
             operand = self.formula([strip_levels(node.operand) for node in nodes], lanes, paths, tied)
         finally:
-            self._in_premise = outside
+            self._in_premise, self._fact = outside, fact
         return PremiseBranch(operand, take_depth if self._signed else take_extreme, operand.can_be_empty)
 
     def _junction(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
@@ -155,7 +158,7 @@ class Builder(TermBuilder):
             paths=tuple(paths),
             formulas=tuple(nodes),
             logarithmic=self.mode == "log",
-            rests=not first.tied and self._rests(first),
+            rests=0 if first.tied else self._rests(first),
         )
         operand = self.formula([strip_levels(node.operand) for node in nodes], lanes, [f"{path}/0" for path in paths], below)
         mask = None
@@ -172,9 +175,11 @@ class Builder(TermBuilder):
             can_be_empty=empty or operand.can_be_empty,
         )
 
-    def _rests(self, node: Junction | Resting | Quantifier) -> bool:
+    def _rests(self, node: Junction | Resting | Quantifier) -> int:
         chosen = not isinstance(node, Resting) and node.operation in ("|", "any") and self.resting and not self._in_premise
-        return chosen and not any(isinstance(part, Comparison) for part in walk(node))
+        if not chosen or any(isinstance(part, Comparison) for part in walk(node)):
+            return 0
+        return len(node.operands) if isinstance(node, Junction) and _exclude_each_other(node.operands) else 2
 
     def _level(self, **fields: Any) -> Level:
         rest = list(fields.pop("rest"))
@@ -199,6 +204,9 @@ class Builder(TermBuilder):
             kind, value = "class", self._relation(nodes, lanes, share == 1.0)
         else:
             kind, value = "boolean", self._boolean(nodes, lanes, share == 1.0)
+        if self._fact:
+            fact = ops.GivenFact(value.register, math.log(2.0) if self.mode == "log" else 0.5)
+            value, share = Value(self._emit(fact), value.lanes, value.rank), 1.0
         # A comparison in an antecedent holds or does not. Beside beliefs it is read, and never taught.
         read = 1.0 if kind == "comparison" and self._in_premise and not self._signed else share
         leaf = Leaf(self._expand(value, lanes, len(nodes[0].shape)), kind, lanes, tuple(marked), read)
@@ -303,9 +311,24 @@ def _compares(node: Formula) -> bool:
     """Whether a formula, in normal form, is made of comparisons alone."""
     if isinstance(node, Junction):
         return all(map(_compares, node.operands))
-    if isinstance(node, (Premise, LevelNode, Quantifier, Evidence)):
+    if isinstance(node, Premise):
+        return is_literal(node.operand) or _compares(node.operand)
+    if isinstance(node, (LevelNode, Quantifier, Evidence)):
         return _compares(node.operand)
     return isinstance(node, Comparison)
+
+
+def _exclude_each_other(operands: tuple[Formula, ...]) -> bool:
+    """Whether operands name different classes of one symbol, as those of ``f == g`` do."""
+    named: list[dict[Any, set[int]]] = []
+    for operand in operands:
+        parts = operand.operands if isinstance(operand, Junction) and operand.operation == "&" else (operand,)
+        named.append({part.operand: set(part.classes) for part in parts if isinstance(part, ClassIn)})
+    return any(
+        all(symbol in found for found in named)
+        and sum(len(found[symbol]) for found in named) == len(set[int]().union(*(found[symbol] for found in named)))
+        for symbol in named[0]
+    )
 
 
 def _is_yes_or_no(node: Formula) -> bool:

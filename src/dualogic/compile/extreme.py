@@ -29,7 +29,7 @@ def take_extreme(level: Level, values: Tensor, mask: Tensor | None, extent: tupl
         return torch.where(mask[:, 1], optimum(sides, level.logarithmic), deny(sides[:, 0], 0.0, level.logarithmic))
     # An empty "and" holds, at no cost; an empty "or" cannot hold.
     extreme = _join(level, values, mask, 0.0 if level.operation == "&" else torch.inf)
-    return extreme * unrest(values.detach(), mask, level.logarithmic).squeeze(1) if level.rests else extreme
+    return extreme * unrest(values.detach(), mask, level.logarithmic, level.rests).squeeze(1) if level.rests else extreme
 
 
 def take_depth(level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
@@ -78,4 +78,4 @@ def take_believed(level: Level, values: Tensor, believed: Tensor, mask: Tensor |
     # Operands that are equally extreme share the gradient, as they do where maximum and minimum are taken.
     moving = torch.where(equal & fixed.isfinite(), values - fixed, 0.0).sum(1) / equal.sum(1)
     extreme = fixed.gather(1, place).squeeze(1) + moving
-    return extreme * unrest(believed, mask, level.logarithmic).squeeze(1) if level.rests else extreme
+    return extreme * unrest(believed, mask, level.logarithmic, level.rests).squeeze(1) if level.rests else extreme

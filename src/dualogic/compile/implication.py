@@ -54,12 +54,12 @@ def _difference(first: Tensor, second: Tensor) -> Tensor:
     return torch.log(first.neg().clamp_min(tiny)) - torch.log(second.neg().clamp_min(tiny))
 
 
-def unrest(costs: Tensor, mask: Tensor | None, logarithmic: bool) -> Tensor:
+def unrest(costs: Tensor, mask: Tensor | None, logarithmic: bool, counted: int = 2) -> Tensor:
     """How much of its cost an ``or`` of beliefs keeps, ``(batch, 1, ...)``, from the costs of its operands, ``(batch, k, ...)``.
 
     It rests where the two most believed sum to 1, as ``P >> Q`` does where ``Q`` is at least as believed as ``P``: then
     ``(1 - p) + q`` is at least 1. With ``b`` for the most believed and ``t`` for that sum it keeps ``(1 - t) / (1 - b)``: all of
-    its cost where nothing else is believed.
+    its cost where nothing else is believed. Of operands that exclude each other all are counted, since their beliefs add up.
 
     Example:
         >>> import torch
@@ -73,7 +73,7 @@ def unrest(costs: Tensor, mask: Tensor | None, logarithmic: bool) -> Tensor:
         beliefs = beliefs.masked_fill(~mask, 0.0)
     if beliefs.shape[1] < 2:
         return torch.ones_like(beliefs[:, :1]) if beliefs.shape[1] else beliefs.sum(1, keepdim=True) + 1.0
-    highest = beliefs if beliefs.shape[1] == 2 else beliefs.topk(2, dim=1).values
+    highest = beliefs if beliefs.shape[1] <= counted else beliefs.topk(counted, dim=1).values
     left = 1.0 - highest.amax(1, keepdim=True)
     return (1.0 - highest.sum(1, keepdim=True)).clamp_min_(0.0).div_(left.clamp_min_(torch.finfo(costs.dtype).tiny))
 

@@ -43,7 +43,7 @@ class Level:
     compares: tuple[bool, bool] = (False, False)
     # For ">>", whether antecedent and consequent are made of Booleans alone: how rare these are says how much a belief tells.
     yes_or_no: tuple[bool, bool] = (False, False)
-    rests: bool = False  # for "|", it costs nothing where its two most believed operands sum to 1
+    rests: int = 0  # for "|", it costs nothing where so many of its operands, the most believed ones, sum to 1; 0 for never
 
     @property
     def operands(self) -> int:

@@ -109,7 +109,8 @@ class DualProgram(DistributionalProgram):
         if not (any(units) or may_turn(self._rules.values(), given)):
             return self
         twin = DualProgram(self._rules, self.method, given, units)
-        return twin if twin.units or any(level.turned for level in twin.plan.levels) else self
+        read = [[(level.turned, level.compares) for level in program.plan.levels] for program in (self, twin)]
+        return twin if twin.units or read[0] != read[1] else self
 
     def find_units(self, numbers: Mapping[str, Tensor], counted: Tensor | None) -> tuple[float, ...]:
         found = []

@@ -117,7 +117,7 @@ class Mixture:
             lead = None
             if level.operation in self.leads:
                 lead = dearness(costs) if level.operation == "&" else nearness(costs, mask)
-            found = lead, unrest(costs, mask, level.logarithmic) if level.rests else None
+            found = lead, unrest(costs, mask, level.logarithmic, level.rests) if level.rests else None
             if level.number in self.led:
                 self.led[level.number] = found
         return found

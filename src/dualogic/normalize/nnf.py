@@ -7,8 +7,8 @@ them would change the initial weights.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 from dualogic.errors import SizeError
@@ -20,7 +20,7 @@ from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import children, walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Mask
-from dualogic.normalize.literals import mark_literals
+from dualogic.normalize.literals import map_literals, mark_literals
 from dualogic.normalize.unlabelled import Asking, Unlabelled
 
 MOST_LEVELS = 120  # levels of connectives: a pass takes three to five of Python's thousand frames for each
@@ -50,6 +50,7 @@ def to_nnf(
             :class:`~dualogic.normalize.unlabelled.Asking`; so is a side of a resting ``Iff``, if the other side alone does.
         given: the names of symbols that no rule can change. A resting implication whose consequent is made of these alone asks
             for its antecedent to be false where the consequent is, and is turned round: ``~b >> ~a`` in the place of ``a >> b``.
+            Beside a comparison in an antecedent, a class or a Boolean that is given is marked as a premise of its own.
     """
     check_depth(formula)
     return _Pass(evidence, resting, Asking(unlabelled), frozenset(given)).convert(formula, True)
@@ -86,12 +87,13 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
 
 
 def may_turn(formulas: Iterable[Formula], given: Collection[str]) -> bool:
-    """Whether some implication may be turned round by what is given; see :func:`to_nnf`."""
+    """Whether some implication may be read otherwise by what is given; see :func:`to_nnf`."""
     names = frozenset(given)
     nodes = walk(*formulas) if names else ()
-    sides = [node.consequent for node in nodes if isinstance(node, Implication)]
-    sides += [side for node in nodes if isinstance(node, Equivalence) for side in (node.left, node.right)]
-    return any(_is_given(side, names) for side in sides)
+    sides = [(node.antecedent, node.consequent) for node in nodes if isinstance(node, Implication)]
+    both = [(node.left, node.right) for node in nodes if isinstance(node, Equivalence)]
+    sides += [*both, *((right, left) for left, right in both)]
+    return any(_is_given(consequent, names) or names.intersection(antecedent.symbols) for antecedent, consequent in sides)
 
 
 def _is_given(formula: Formula, given: frozenset[str]) -> bool:
@@ -146,8 +148,14 @@ class _Pass:
         believed = self.convert(antecedent, not turned)
         literal = believed.operand if isinstance(believed, Evidence) else believed
         if isinstance(literal, Comparison) or not is_literal(literal):
-            believed = connective.Premise(believed)
+            compares = self.given and any(isinstance(node, Comparison) for node in walk(believed))
+            believed = connective.Premise(map_literals(believed, self._mark_given) if compares else believed)
         return connective.Resting(believed, self.convert(consequent, not turned), share, turned)
+
+    def _mark_given(self, literal: Formula) -> Formula:
+        """Beside a comparison, what is given is a fact as well: a premise of its own."""
+        number = isinstance(literal.operand if isinstance(literal, Evidence) else literal, Comparison)
+        return connective.Premise(literal) if self._is_given(literal) and not number else literal
 
     def _is_given(self, formula: Formula) -> bool:
         return bool(self.given) and _is_given(formula, self.given)
@@ -169,7 +177,7 @@ class _Pass:
     def cardinality(self, node: Cardinality, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive else ("|", "&")
         refuted: list[Any] = [self.convert(operand, not positive) for operand in node.operands]
-        parts = [join(inner, subset) for subset in itertools.combinations(refuted, node.bound + 1)]
+        parts = [join(inner, subset) for subset in combinations(refuted, node.bound + 1)]
         if node.exact:
             parts.insert(0, join(inner, [self.convert(operand, positive) for operand in node.operands]))
         return join(outer, parts)
