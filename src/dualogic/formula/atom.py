@@ -10,10 +10,9 @@ from typing import Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Complement, Formula
-from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import walk
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, check_name, declare_shape
+from dualogic.formula.shape import Item, Shape, check_name, declare_shape
 from dualogic.formula.symbol import ClassExpression, Variable, check_input
 from dualogic.formula.term import Constant, Index, Number, Term, as_term
 
@@ -42,7 +41,6 @@ class Comparison(Formula):
     left: Term
     right: Term
     margin: float
-    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
     _instead: ClassVar[str] = (
         "(a <= x) & (x <= b) for the chained comparison a <= x <= b, and dl.apply(torch.maximum, x, y) for max(x, y)"
     )
@@ -61,7 +59,6 @@ class ClassEqual(Formula):
 
     left: ClassExpression
     right: ClassExpression
-    _written: ClassVar[str] = "{0.left} == {0.right}"
 
 
 class BooleanExpression(Formula):
@@ -73,8 +70,7 @@ class BooleanExpression(Formula):
         return self if isinstance(self, Boolean) else cast("BooleanIndex", self).operand.symbol
 
     def __getitem__(self, key: Any) -> Formula:
-        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
-        return BooleanIndex(self, items) if any(item != WHOLE for item in items) else self
+        return self._index(BooleanIndex, key)  # type: ignore[no-any-return]
 
 
 class Boolean(BooleanExpression):

@@ -20,7 +20,7 @@ def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
     if all(item == WHOLE for item in items):
         return formula
     if isinstance(formula, (Junction, Complement, Level, Evidence, Implication, Equivalence, Cardinality)):
-        return type(formula)(*(_reindex_field(getattr(formula, name), items) for name in formula._field_names()))
+        return type(formula)(*(_reindex_field(getattr(formula, name), items) for name in formula._names))
     if isinstance(formula, Quantifier):
         return _reindex_quantifier(formula, items)
     if isinstance(formula, Comparison):

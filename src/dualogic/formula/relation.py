@@ -29,7 +29,6 @@ class ClassRelation(Formula):
     operation: str
     left: NumberExpression | Number
     right: NumberExpression | Number
-    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
     leaves: ClassVar[tuple[ClassExpression, ...]]  # the distinct classes in it
     steps: ClassVar[tuple[Step, ...]]  # how the sides are computed from them
     sides: ClassVar[tuple[int, int]]  # which steps are the left and the right side
