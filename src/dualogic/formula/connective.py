@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import numbers
@@ -206,21 +207,15 @@ def _extend_digest(digest: int, operand: Formula) -> int:
     return hash((digest, id(operand)))
 
 
+@dataclasses.dataclass(frozen=True)
 class _Chain:
     """The operands of a chain as part of a key, with a hash that grows with them."""
 
-    __slots__ = ("digest", "operands")
-
-    def __init__(self, digest: int, operands: tuple[Formula, ...]) -> None:
-        self.digest = digest
-        self.operands = operands
+    digest: int
+    operands: tuple[Formula, ...]  # which, unlike terms, are compared by identity
 
     def __hash__(self) -> int:
         return self.digest
-
-    def __eq__(self, other: object) -> bool:
-        # Formulas, unlike terms, are compared by identity.
-        return isinstance(other, _Chain) and self.digest == other.digest and self.operands == other.operands
 
 
 class Complement(Formula):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import FormulaTypeError, ShapeError
-from dualogic.formula.indexing import resolve_index
+from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import Node, Operators, arithmetic
 from dualogic.formula.shape import Item, check_name, format_shape, normalize_dims
 
@@ -69,17 +69,20 @@ class Term(Operators["Term"]):
     def __getitem__(self, key: Any) -> Term:
         return self._index(Index, key)  # type: ignore[no-any-return]
 
+    def _reduce(self, operation: str, dim: Any) -> Term:
+        return Reduction(operation, self, normalize_dims(dim, self.shape, self))
+
     def sum(self, dim: Any = None) -> Term:
         """Sum over declared axes (all of them by default)."""
-        return Reduction("sum", self, normalize_dims(dim, self.shape, self))
+        return self._reduce("sum", dim)
 
     def max(self, dim: Any = None) -> Term:
         """Maximum over declared axes (all of them by default)."""
-        return Reduction("max", self, normalize_dims(dim, self.shape, self))
+        return self._reduce("max", dim)
 
     def min(self, dim: Any = None) -> Term:
         """Minimum over declared axes (all of them by default)."""
-        return Reduction("min", self, normalize_dims(dim, self.shape, self))
+        return self._reduce("min", dim)
 
     def _compare(self, operation: str, other: Any) -> Formula:
         from dualogic.formula.atom import compare
@@ -118,8 +121,10 @@ class Constant(Term):
         if self.name is not None:
             return super().__getitem__(key)
         # Without a name there is nothing to print an index after, so the entries are looked up at once.
+        import torch
+
         items, _ = resolve_index(self.shape, key, self)
-        return as_term(_look_up(self.rows(), items))
+        return as_term(torch.tensor(self.rows(), dtype=torch.float64, device="cpu")[items_to_key(items)])
 
     def numbers(self) -> array.array[float]:
         """The entries, row by row."""
@@ -184,19 +189,6 @@ class MatrixProduct(Term):
                 f"{format_shape(right)} in {self.left} @ constant"
             )
         self._derive("shape", (*left[:-1], *right[1:]))
-
-
-def _look_up(rows: Any, items: tuple[Item, ...]) -> Any:
-    """``rows[items]`` for nested lists."""
-    if not items:
-        return rows
-    (kind, *arguments), rest = items[0], items[1:]
-    if kind == "new":
-        return [_look_up(rows, rest)]
-    if kind == "at":
-        return _look_up(rows[arguments[0]], rest)
-    picked = rows[slice(*arguments)] if kind == "range" else [rows[place] for place in arguments[0]]
-    return [_look_up(row, rest) for row in picked]
 
 
 def as_term(value: Any) -> Term:

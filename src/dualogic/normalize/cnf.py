@@ -27,21 +27,9 @@ class _Clause:
     where: MaskExpression | None = None  # restricts that quantification; broadcast to `shape`
 
     def reindex(self, items: tuple[Item, ...], shape: Shape, universal: frozenset[int]) -> _Clause:
-        literals = tuple(
-            reindex(literal, items[-_covered(literal, items) :] if literal.shape else ()) for literal in self.literals
-        )
-        where = None if self.where is None else select(self.where, self.where.shape, items)
+        literals = tuple(reindex(literal, items) for literal in self.literals)
+        where = None if self.where is None else select(self.where, items)
         return _Clause(literals, shape, universal, where)
-
-
-def _covered(literal: Formula, items: tuple[Item, ...]) -> int:
-    """How many of the last items concern a literal that is broadcast from the right."""
-    left = len(literal.shape)
-    for count, item in enumerate(reversed(items)):
-        if not left:
-            return count
-        left -= item != NEW
-    return len(items)
 
 
 def to_cnf(formula: Formula, max_clauses: int = 10_000) -> Formula:
@@ -120,7 +108,7 @@ class _Distributor:
             if node.where is not None:
                 # The mask speaks of the operand's axes; the clause may have further universal ones among them.
                 items = tuple(NEW if dim in clause.universal else WHOLE for dim in range(len(clause.shape)))
-                mask = select(node.where, node.where.shape, items)
+                mask = select(node.where, items)
                 where = mask if where is None else where & mask
             result.append(dataclasses.replace(clause, universal=clause.universal | bound, where=where))
         return result
