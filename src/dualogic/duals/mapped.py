@@ -11,32 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic.duals.factory import Mapped
 from dualogic.duals.host import HostTable
-from dualogic.duals.options import Mapped
 from dualogic.duals.table_file import HEADER, Header, Owner, grow, open_pages
 
 
 class MappedTable(HostTable):
     """A ``(samples, width)`` tensor in a file, served as by :class:`~dualogic.duals.host.HostTable`.
 
-    Args:
-        samples: the number of rows.
-        width: dual variables per sample.
-        dtype: of the storage.
-        options: the file.
-        owner: whose rows they are; a file of another owner's is refused.
-        identity: that of a file that must be there already; ``None`` to make it if it is not.
-
-    Example:
-        >>> import tempfile, torch
-        >>> from dualogic.duals.table import Update
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     options = Mapped(f"{folder}/duals.table")
-        ...     first = MappedTable(5, 2, torch.float32, options)
-        ...     first.commit(Update(torch.ones(1, 2), torch.tensor([3]), torch.ones(1, 2)), torch.tensor(0))
-        ...     MappedTable(5, 2, torch.float32, options).fetch(torch.tensor([3, 1]))
-        tensor([[1., 1.],
-                [0., 0.]])
+    A file of another owner's is refused. One with an ``identity`` must be there already; without, it is made if it is not.
     """
 
     def __init__(

@@ -39,13 +39,7 @@ class Update:
 
 
 class DualTable:
-    """A ``(samples, width)`` tensor of stored dual variables, all zeros at first (equal weights).
-
-    Args:
-        samples: the number of rows.
-        width: dual variables per sample.
-        dtype: of the storage.
-    """
+    """A ``(samples, width)`` tensor of stored dual variables, all zeros at first (equal weights)."""
 
     shared = False
     collective = False  # whether fetch and advance need all processes of a group
@@ -244,13 +238,7 @@ def check_range(index: Tensor, samples: int) -> None:
 
 
 def has_duplicates(index: Tensor) -> bool:
-    """Whether some sample occurs twice; reads the tensor ``(batch,)``.
-
-    Example:
-        >>> import torch
-        >>> has_duplicates(torch.tensor([4, 2, 4]))
-        True
-    """
+    """Whether some sample occurs twice; reads the tensor ``(batch,)``."""
     if len(index) <= SHORT_BATCH:
         return len(set(index.tolist())) < len(index)
     ordered = index.sort().values
@@ -260,23 +248,13 @@ def has_duplicates(index: Tensor) -> bool:
 def average_moves(index: Tensor, moves: Tensor, selected: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
     """Give every occurrence of a sample in a batch the mean of the moves of all its occurrences, or of those that are selected.
 
-    Args:
-        index: ``(batch,)``.
-        moves: ``(batch, width)``; 0 where ``selected`` is false.
-        selected: ``(batch,)`` or ``(batch, width)`` bool, on the device of ``moves``; ``None`` for all.
-
-    Returns:
-        The means, and which entries are of a sample that is selected somewhere in the batch, of the shape of ``selected``.
+    Also gives which entries are of a sample that is selected somewhere in the batch. ``index`` is ``(batch,)``, ``moves``
+    ``(batch, width)`` and 0 where ``selected`` is false, and ``selected`` of either shape.
 
     Example:
         >>> import torch
         >>> average_moves(torch.tensor([4, 2, 4]), torch.tensor([[1.0], [5.0], [3.0]]))[0].flatten()
         tensor([2., 5., 2.])
-        >>> moves, touched = average_moves(
-        ...     torch.tensor([4, 2, 4]), torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([True, False, False])
-        ... )
-        >>> moves.flatten(), touched
-        (tensor([1., 0., 1.]), tensor([ True, False,  True]))
     """
     if index.device.type == "cpu" and not torch.compiler.is_compiling():
         if not has_duplicates(index):
