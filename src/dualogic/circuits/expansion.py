@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dualogic.circuits.grounding import Proposition, atoms, substitute
+from dualogic.circuits.grounding import Proposition, atoms, join, substitute
 from dualogic.compile.convolution import Builder
 from dualogic.constants import outside_inference
 from dualogic.errors import SizeError
@@ -87,13 +87,8 @@ class _Decisions:
             after.setdefault(rest if isinstance(rest, bool) else id(rest), (rest, []))[1].append(row)
         if after.keys() <= {True} or after.keys() <= {False}:
             return True in after
-        cases: list[Proposition] = []
-        for rest, chosen in after.values():
-            if rest is False:
-                continue
-            case = self._among(leaves, chosen)
-            cases.append(case if rest is True else ("and", (case, rest)))
-        return cases[0] if len(cases) == 1 else ("or", tuple(cases))
+        cases = [(self._among(leaves, chosen), rest) for rest, chosen in after.values() if rest is not False]
+        return join("or", [case if rest is True else ("and", (case, rest)) for case, rest in cases])
 
     def _among(self, leaves: list[int], rows: list[tuple[int, ...]]) -> Proposition:
         """That the classes of a part are one of these combinations."""
@@ -106,5 +101,6 @@ class _Decisions:
             )
         if len(leaves) == 1:
             return ("value", *self.places[leaves[0]], tuple(row[0] for row in rows))
-        cases = [("and", tuple(("value", *self.places[leaf], (label,)) for leaf, label in zip(leaves, row))) for row in rows]
-        return cases[0] if len(cases) == 1 else ("or", tuple(cases))
+        return join(
+            "or", [("and", tuple(("value", *self.places[leaf], (label,)) for leaf, label in zip(leaves, row))) for row in rows]
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torch import Tensor
@@ -29,6 +29,7 @@ from dualogic.normalize.nnf import check_depth
 Proposition = tuple[Any, ...]
 Position = tuple[int, ...]
 GROUND_LIMIT = 200_000
+SIGNS = {"&": "and", "|": "or", "all": "and", "any": "or"}
 JOINING = ("not", "and", "or", "count")
 ATOMS = ("boolean", "class", "value", "relation", "mask", "axis")
 
@@ -79,7 +80,7 @@ class _Grounder:
             entries = [self._entry(side, fit(position, side.shape)) for side in (node.left, node.right)]
             names = (node.left.symbol.name, node.right.symbol.name)
             labels = range(node.left.symbol.size)
-            return _join("or", [_join("and", [("class", *pair, (label,)) for pair in zip(names, entries)]) for label in labels])
+            return join("or", [join("and", [("class", *pair, (label,)) for pair in zip(names, entries)]) for label in labels])
         if isinstance(node, ClassRelation):
             check_independent(node)
             program_of(node, False)  # refuses one that always holds or never
@@ -96,14 +97,14 @@ class _Grounder:
         if isinstance(node, (Level, Evidence)):
             return below(node.operand)
         if isinstance(node, Junction):
-            return _join("and" if node.operation == "&" else "or", [below(operand) for operand in node.operands])
+            return join(SIGNS[node.operation], [below(operand) for operand in node.operands])
         if isinstance(node, MaskJunction):
-            return _join("and" if node.operation == "&" else "or", [below(node.left), below(node.right)])
+            return join(SIGNS[node.operation], [below(node.left), below(node.right)])
         if isinstance(node, Implication):
-            return _join("or", [_negate(below(node.antecedent)), below(node.consequent)])
+            return join("or", [_negate(below(node.antecedent)), below(node.consequent)])
         if isinstance(node, Equivalence):
             left, right = below(node.left), below(node.right)
-            same = _join("or", [_join("and", [left, right]), _join("and", [_negate(left), _negate(right)])])
+            same = join("or", [join("and", [left, right]), join("and", [_negate(left), _negate(right)])])
             return _negate(same) if node.negated else same
         if isinstance(node, Cardinality):
             return ("count", node.bound, node.exact, tuple(below(operand) for operand in node.operands))
@@ -123,12 +124,9 @@ class _Grounder:
             conditions = [("axis", size.axis.name, place + size.trim) for size, place in ragged if isinstance(size, Ragged)]
             if node.where is not None:
                 conditions.append(self._operand(node.where, inner))
-            if conditions and node.operation == "all":
-                body = _join("or", [*map(_negate, conditions), body])
-            elif conditions:
-                body = _join("and", [*conditions, body])
-            parts.append(body)
-        return _join("and" if node.operation == "all" else "or", parts)
+            excused = map(_negate, conditions) if node.operation == "all" else conditions
+            parts.append(join("or" if node.operation == "all" else "and", [*excused, body]))
+        return join(SIGNS[node.operation], parts)
 
     def _entry(self, node: Any, position: Position) -> int:
         """The flat entry of a symbol that an (indexed) expression means at a position."""
@@ -167,7 +165,8 @@ def _negate(proposition: Proposition) -> Proposition:
     return proposition[1] if proposition[0] == "not" else ("not", proposition)
 
 
-def _join(operation: str, operands: list[Proposition]) -> Proposition:
+def join(operation: str, operands: Iterable[Proposition]) -> Proposition:
+    """``("and", operands)`` or ``("or", operands)``, each of them once; a lone operand by itself."""
     # By identity: a tuple's hash looks at all of it, every time, and parts are shared. What is equal is mostly one object.
     unique = tuple({id(operand) if operand[0] in JOINING else operand: operand for operand in operands}.values())
     return unique[0] if len(unique) == 1 else (operation, unique)

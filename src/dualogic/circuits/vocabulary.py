@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from dualogic.circuits.expansion import settle_relations
-from dualogic.circuits.grounding import Proposition, atoms, substitute
+from dualogic.circuits.grounding import Proposition, atoms, join, substitute
 from dualogic.compile.binding import Bound
 from dualogic.compile.convolution import program_of
 from dualogic.constants import Constants
@@ -97,21 +97,22 @@ class Vocabulary:
             ("count", 1, True, tuple(self._variable(("class", *place, label)) for label in range(self.symbols[place[0]].size)))
             for place in places
         ]
-        return ("and", (*constraints, translated)) if constraints else translated
+        return join("and", [*constraints, translated])
 
     def _literal(self, atom: Proposition) -> Proposition:
         if atom[0] not in ("class", "value"):
             return self._variable(atom)
         kind, name, entry, labels = atom
         if kind == "class":
-            return _any([self._variable(("class", name, entry, label)) for label in labels])
-        return _any([self._group(name, entry, number) for number, group in enumerate(self.groups[name]) if group[0] in labels])
+            return join("or", [self._variable(("class", name, entry, label)) for label in labels])
+        groups = enumerate(self.groups[name])
+        return join("or", [self._group(name, entry, number) for number, group in groups if group[0] in labels])
 
     def _group(self, name: str, entry: int, number: int) -> Proposition:
         last = len(self.groups[name]) - 1
         switches = [self._variable(("switch", name, entry, place)) for place in range(min(number + 1, last))]
         parts = [("not", switch) for switch in switches[:number]] + (switches[number:] if number < last else [])
-        return parts[0] if len(parts) == 1 else ("and", tuple(parts))
+        return join("and", parts)
 
     def _plan_blocks(self) -> list[tuple[str, Any, Tensor]]:
         """For each kind and symbol: which columns of its flattened weights are variables, in order."""
@@ -267,7 +268,3 @@ def switch_weights(logarithms: Tensor) -> tuple[Tensor, Tensor]:
 
 def _floor(logarithms: Tensor) -> Tensor:
     return logarithms.clamp(math.log(torch.finfo(logarithms.dtype).tiny), 0.0)
-
-
-def _any(parts: list[Proposition]) -> Proposition:
-    return parts[0] if len(parts) == 1 else ("or", tuple(parts))

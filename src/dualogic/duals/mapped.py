@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import mmap
 import os
+import uuid
 from collections.abc import Collection
 from typing import Any
 
@@ -39,7 +40,8 @@ class MappedTable(HostTable):
         super().__init__(samples, width, dtype)
 
     def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:
-        wanted = Header.new(samples, width, dtype, self.owner_of_rows, self._known)
+        identity = self._known or uuid.uuid4().hex
+        wanted = Header(samples, width, str(dtype).removeprefix("torch."), self.owner_of_rows, identity)
         self._pages, self._header = open_pages(self.path, wanted, self._known is not None)
         if hasattr(mmap, "MADV_RANDOM"):
             self._pages.madvise(mmap.MADV_RANDOM)

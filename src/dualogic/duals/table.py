@@ -70,13 +70,10 @@ class DualTable:
         )
 
     def check_index(self, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor:
-        """The index as :meth:`fetch` takes it.
+        """What the user gave, ``(batch,)`` integers, as :meth:`fetch` takes it.
 
-        Args:
-            index: what the user gave, ``(batch,)`` integers.
-            batch: the number of samples.
-            at_once: also check its range, which reads the tensor; otherwise :meth:`fetch_checked` does that on the device.
-            where: which samples count, ``(batch,)`` bool; the others may have any index, such as -1. ``None`` for all.
+        Its range is checked ``at_once``, which reads the tensor, or on the device by :meth:`fetch_checked`. Samples that do not
+        count, by ``where`` ``(batch,)``, may have any index, such as -1.
         """
         found = as_index(index, self.device, batch, None if where is None else self.samples, where)
         if at_once:
@@ -106,14 +103,9 @@ class DualTable:
     ) -> Update:
         """The rows after a step; a sample that occurs several times moves by the mean of its moves.
 
-        Args:
-            index: ``(batch,)``.
-            rows: as fetched.
-            moves: ``(batch, width)``; 0 for samples that must not move.
-            apply: makes new rows.
-            counted: which samples of the batch may move, a part of ``selected``, or which of their numbers, ``(batch, width)``;
-                ``None`` for all of them. The others keep their rows to the bit, and are no occurrences in the mean.
-            selected: which samples the step is about; ``None`` for all.
+        ``moves`` are ``(batch, width)``, and 0 for samples that must not move; ``apply`` makes new rows of them. The step is
+        about ``selected`` samples; of these the ones ``counted`` may move, or which of their numbers, ``(batch, width)``.
+        ``None`` is for all. The others keep their rows to the bit, and are no occurrences in the mean.
         """
         moves, touched = average_moves(index, moves, selected if counted is None else counted)
         new = apply(rows, moves)

@@ -91,11 +91,15 @@ class Node(metaclass=_Interning):
         """Set a derived attribute (a shape, for instance) on this frozen node."""
         object.__setattr__(self, name, value)
 
+    def map_fields(self, kind: type, change: Callable[[Any], Any]) -> list[Any]:
+        """The fields, with ``change`` of all that is of a kind in its place."""
+        return [_mapped(getattr(self, name), kind, change) for name in self._names]
+
     def __reduce__(self) -> tuple[Any, ...]:
         # One flat list, children first: a long sum is a deep tree, and pickle would recurse into it.
         nodes = walk(self)
         places = {id(node): _Place(number) for number, node in enumerate(nodes)}
-        records = [(type(node), tuple(_encode(getattr(node, name), places) for name in node._names)) for node in nodes]
+        records = [(type(node), tuple(node.map_fields(Node, lambda child: places[id(child)]))) for node in nodes]
         return _rebuild, (records,)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
@@ -132,22 +136,16 @@ class _Place(int):
     """Stands for the node at this position of a pickled list."""
 
 
-def _encode(value: Any, places: dict[int, _Place]) -> Any:
-    if isinstance(value, Node):
-        return places[id(value)]
-    return tuple(_encode(item, places) for item in value) if isinstance(value, tuple) else value
-
-
-def _decode(value: Any, nodes: list[Node]) -> Any:
-    if isinstance(value, _Place):
-        return nodes[value]
-    return tuple(_decode(item, nodes) for item in value) if isinstance(value, tuple) else value
+def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, kind):
+        return change(value)
+    return tuple([_mapped(item, kind, change) for item in value]) if isinstance(value, tuple) else value
 
 
 def _rebuild(records: list[tuple[type[Node], tuple[Any, ...]]]) -> Node:
     nodes: list[Node] = []
     for kind, fields in records:
-        nodes.append(kind(*(_decode(value, nodes) for value in fields)))
+        nodes.append(kind(*_mapped(fields, _Place, nodes.__getitem__)))
     return nodes[-1]
 
 

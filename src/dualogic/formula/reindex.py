@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from dualogic.formula.atom import BooleanExpression
@@ -25,15 +26,12 @@ def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
         return _reindex_quantifier(formula, items)
     if isinstance(formula, ClassRelation):
         return ClassRelation(formula.operation, *formula.rebuild([select(leaf, items) for leaf in formula.leaves]))
-    return type(formula)(*(_reindex_field(getattr(formula, name), items) for name in formula._names))
+    change = functools.partial(_reindex_part, items=items)
+    return type(formula)(*formula.map_fields(Node, change))
 
 
-def _reindex_field(value: Any, items: tuple[Item, ...]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_reindex_field(part, items) for part in value)
-    if isinstance(value, Formula):
-        return reindex(value, items)
-    return select(value, items) if isinstance(value, Node) else value
+def _reindex_part(part: Node, items: tuple[Item, ...]) -> Any:
+    return reindex(part, items) if isinstance(part, Formula) else select(part, items)
 
 
 def _fitting(shape: Shape, items: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -35,14 +35,16 @@ class _Clause:
 def to_cnf(formula: Formula, max_clauses: int = 10_000) -> Formula:
     """Distribute ``|`` over ``&``; refuse when more than ``max_clauses`` clauses would result."""
     clauses = _Distributor(formula, max_clauses).clauses(to_nnf(formula))
-    parts = [_close(clause) for clause in clauses]
-    unique = list(dict.fromkeys(parts))
-    return unique[0] if len(unique) == 1 else Junction("&", tuple(unique))
+    return _chain("&", tuple(dict.fromkeys(map(_close, clauses))))
+
+
+def _chain(operation: str, operands: tuple[Formula, ...]) -> Formula:
+    return operands[0] if len(operands) == 1 else Junction(operation, operands)
 
 
 def _close(clause: _Clause) -> Formula:
     """The clause as a formula."""
-    body = clause.literals[0] if len(clause.literals) == 1 else Junction("|", clause.literals)
+    body = _chain("|", clause.literals)
     # Axes that no literal has come first and have at least one entry, so quantifying over them changes nothing.
     missing = len(clause.shape) - len(body.shape)
     dims = tuple(dim - missing for dim in sorted(clause.universal) if dim >= missing)
@@ -75,14 +77,10 @@ class _Distributor:
     def _fit(self, operand: Formula, shape: Shape) -> list[_Clause]:
         """The clauses of an operand, with the axes that it lacks put in front."""
         missing = len(shape) - len(operand.shape)
-        clauses = self.clauses(operand)
-        if not missing:
-            return clauses
+        ones = (1,) * missing
         return [
-            dataclasses.replace(
-                clause, shape=(*(1,) * missing, *clause.shape), universal=frozenset(dim + missing for dim in clause.universal)
-            )
-            for clause in clauses
+            dataclasses.replace(clause, shape=ones + clause.shape, universal=frozenset(dim + missing for dim in clause.universal))
+            for clause in self.clauses(operand)
         ]
 
     def _disjoin(self, groups: list[list[_Clause]]) -> list[_Clause]:
@@ -116,8 +114,7 @@ class _Distributor:
     def _any(self, node: Quantifier) -> list[_Clause]:
         clauses = self.clauses(node.operand)
         if len(clauses) == 1 and not clauses[0].universal:
-            literals = clauses[0].literals
-            body = literals[0] if len(literals) == 1 else Junction("|", literals)
+            body = _chain("|", clauses[0].literals)
             return [_Clause((Quantifier("any", body, node.dims, node.where, node.tied),), node.shape)]
         sizes = [node.operand.shape[dim] for dim in node.dims]
         if node.where is not None or not all(isinstance(size, int) for size in sizes):

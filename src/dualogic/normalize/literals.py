@@ -49,12 +49,8 @@ def map_literals(formula: Formula, change: Callable[[Formula], Formula]) -> Form
 
     def again(node: Formula) -> Formula:
         if id(node) not in done:
-            if isinstance(node, Junction):
-                done[id(node)] = Junction(node.operation, tuple([again(operand) for operand in node.operands]))
-            elif isinstance(node, Quantifier):
-                done[id(node)] = Quantifier(node.operation, again(node.operand), node.dims, node.where, node.tied)
-            elif isinstance(node, (Level, Premise)):
-                done[id(node)] = type(node)(again(node.operand))
+            if isinstance(node, (Junction, Quantifier, Level, Premise)):
+                done[id(node)] = type(node)(*node.map_fields(Formula, again))
             elif isinstance(node, Resting):
                 given = again(node.antecedent)
                 given = Premise(given) if isinstance(given, Junction) else given

@@ -7,6 +7,7 @@ them would change the initial weights.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
@@ -52,7 +53,7 @@ def to_nnf(
             for its antecedent to be false where the consequent is, and is turned round: ``~b >> ~a`` in the place of ``a >> b``.
     """
     check_depth(formula)
-    return _Pass(evidence, resting, Asking(unlabelled), frozenset(given)).convert(formula, True)
+    return _Pass(evidence, resting, Asking(unlabelled), given).convert(formula, True)
 
 
 def check_depth(formula: Formula) -> None:
@@ -87,24 +88,24 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
 
 def may_turn(formulas: Iterable[Formula], given: Collection[str]) -> bool:
     """Whether some implication may be turned round by what is given; see :func:`to_nnf`."""
-    names = frozenset(given)
-    nodes = walk(*formulas) if names else ()
+    nodes = walk(*formulas) if given else ()
     sides = [node.consequent for node in nodes if isinstance(node, Implication)]
     sides += [side for node in nodes if isinstance(node, Equivalence) for side in (node.left, node.right)]
-    return any(_is_given(side, names) for side in sides)
+    return any(_is_given(side, given) for side in sides)
 
 
-def _is_given(formula: Formula, given: frozenset[str]) -> bool:
-    return all(node.name in given for node in walk(formula) if isinstance(node, SYMBOLS) and not isinstance(node, Mask))
+def _is_given(formula: Formula, given: Collection[str]) -> bool:
+    symbols = (node for node in walk(formula) if isinstance(node, SYMBOLS) and not isinstance(node, Mask))
+    return bool(given) and all(node.name in given for node in symbols)
 
 
+@dataclasses.dataclass
 class _Pass:
-    def __init__(self, evidence: float | None, resting: bool, asks: Asking, given: frozenset[str]) -> None:
-        self.evidence = evidence
-        self.given = given
-        self.resting = resting
-        self.asks = asks
-        self.done: dict[tuple[int, bool], Formula] = {}
+    evidence: float | None
+    resting: bool
+    asks: Asking
+    given: Collection[str]
+    done: dict[tuple[int, bool], Formula] = dataclasses.field(default_factory=dict)
 
     def convert(self, node: Formula, positive: bool) -> Formula:
         key = (id(node), positive)
@@ -140,7 +141,7 @@ class _Pass:
         return join("|" if positive else "&", [antecedent, consequent])
 
     def _rest(self, antecedent: Formula, consequent: Formula, share: float | None) -> Formula:
-        turned = share != 1.0 and self._is_given(consequent) and not self._is_given(antecedent)
+        turned = share != 1.0 and _is_given(consequent, self.given) and not _is_given(antecedent, self.given)
         if turned:
             antecedent, consequent, share = consequent, antecedent, 1.0
         believed = self.convert(antecedent, not turned)
@@ -148,9 +149,6 @@ class _Pass:
         if isinstance(literal, Comparison) or not is_literal(literal):
             believed = connective.Premise(believed)
         return connective.Resting(believed, self.convert(consequent, not turned), share, turned)
-
-    def _is_given(self, formula: Formula) -> bool:
-        return bool(self.given) and _is_given(formula, self.given)
 
     def equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")
