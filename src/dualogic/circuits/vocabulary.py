@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.circuits.expansion import settle_relations
-from dualogic.circuits.grounding import Proposition, atoms, join, substitute
+from dualogic.circuits.grounding import Proposition, atoms, join, settle_relations, substitute
 from dualogic.compile.binding import Bound
 from dualogic.compile.convolution import program_of
 from dualogic.constants import Constants

@@ -43,13 +43,13 @@ class Peers:
 
     @property
     def group(self) -> Any:
-        """The group, or ``None`` for the default one."""
-        return None if isinstance(self._group, str) else self._group
+        """The group; of the default one, what it is by now."""
+        return dist.group.WORLD if isinstance(self._group, str) else self._group
 
     @property
     def size(self) -> int:
         """How many processes there are."""
-        if self.group is None and not (dist.is_available() and dist.is_initialized()):
+        if isinstance(self._group, str) and not (dist.is_available() and dist.is_initialized()):
             return 1
         return dist.get_world_size(self.group)
 
@@ -104,7 +104,9 @@ class Peers:
         if self.size == 1:
             return [number]
         # On the host where the group has a backend for it, so that no process waits for its accelerator.
-        device = _meeting_device(self.group)
+        devices: list[torch.device] = self.group._device_types
+        host = torch.device("cpu")
+        device = host if host in devices else devices[0]
         parts = [torch.empty(1, dtype=torch.long, device=device) for _ in range(self.size)]
         dist.all_gather(parts, torch.tensor([number], device=device), group=self.group)
         return [int(part) for part in torch.cat(parts).tolist()]
@@ -136,14 +138,14 @@ class Peers:
         if self._mesh is None or self._mesh.device_type != device.type:
             from torch.distributed.device_mesh import DeviceMesh
 
-            self._mesh = DeviceMesh.from_group(_resolve(self.group), device.type)
+            self._mesh = DeviceMesh.from_group(self.group, device.type)
         return self._mesh
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Peers:
         return Peers(self._group)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.group is not None:
+        if not isinstance(self._group, str):
             raise StateError(
                 "a LogicLoss with a process group of its own cannot be pickled, because the group cannot; save its "
                 "state_dict(), or use process_group='world' for the default group"
@@ -163,16 +165,6 @@ def make_peers(group: Any) -> Peers | None:
             f"default group, or None for one process; got {group!r}"
         )
     return Peers(WORLD if group is dist.group.WORLD else group)
-
-
-def _meeting_device(group: Any) -> torch.device:
-    devices: list[torch.device] = _resolve(group)._device_types
-    host = torch.device("cpu")
-    return host if host in devices else devices[0]
-
-
-def _resolve(group: Any) -> Any:
-    return dist.group.WORLD if group is None else group
 
 
 @eager

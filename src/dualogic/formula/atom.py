@@ -14,7 +14,7 @@ from dualogic.formula.node import walk
 from dualogic.formula.number import NumberExpression
 from dualogic.formula.shape import Item, Shape, check_name, declare_shape
 from dualogic.formula.symbol import ClassExpression, Variable, check_input
-from dualogic.formula.term import Constant, Index, Number, Term, as_term
+from dualogic.formula.term import Constant, Number, Term, as_term
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
@@ -118,18 +118,12 @@ def compare(operation: str, left: Any, right: Any, margin: float = 0.0) -> Formu
     first, second = as_term(left), as_term(right)
     if isinstance(first, (Number, Constant)):
         first, second, operation = second, first, MIRRORED[operation]
-    if not _has_symbol(first, second):
+    if not any(isinstance(node, (Variable, ClassExpression)) for node in walk(first, second)):
         raise FormulaTypeError(f"{first} {operation} {second} compares constants only; one side needs a symbol")
     number = float(margin) if isinstance(margin, numbers.Real) and not isinstance(margin, bool) else math.nan
     if not (math.isfinite(number) and number >= 0):
         raise OptionError(f"a margin must be a finite number of at least 0; got {margin!r} in {first} {operation} {second}")
     return Comparison(operation, first, second, number)
-
-
-def _has_symbol(*terms: Term) -> bool:
-    if isinstance(terms[0], Variable) or (isinstance(terms[0], Index) and isinstance(terms[0].operand, Variable)):
-        return True
-    return any(isinstance(node, (Variable, ClassExpression)) for node in walk(*terms))
 
 
 def lt(left: Any, right: Any, margin: float = 0.0) -> Formula:

@@ -34,36 +34,33 @@ def resolve_index(shape: Shape, key: Any, where: Node) -> tuple[tuple[Item, ...]
 
     items: list[Item] = []
     result: list[Size] = []
-    position = 0
+    sizes = iter(shape)
     for entry in entries:
-        if entry is None:
-            items.append(("new",))
-            result.append(1)
-            continue
-        size = shape[position]
-        position += 1
-        entry = _as_positions(entry, size, where)
-        if isinstance(entry, slice):
-            item, left = _resolve_slice(entry, size, where)
-            items.append(item)
-            result.append(left)
-        elif isinstance(entry, (list, range)):
-            picks = tuple(_resolve_position(pick, size, where) for pick in entry)
-            if not picks:
-                raise ShapeError(f"an empty list of positions selects nothing in {where.brief()}")
-            if any(item[0] == "take" for item in items):
-                raise ShapeError(f"only one list of positions is allowed in an index, in {where.brief()}; index in two steps")
-            items.append(("take", picks))
-            result.append(len(picks))
-        else:
-            items.append(("at", _resolve_position(entry, size, where)))
+        item, left = (("new",), 1) if entry is None else _resolve_entry(entry, next(sizes), where)
+        items.append(item)
+        result += [] if left is None else [left]
+    lists = sum(item[0] == "take" for item in items)
+    if lists > 1:
+        raise ShapeError(f"only one list of positions is allowed in an index, in {where.brief()}; index in two steps")
     advanced = [place for place, item in enumerate(items) if item[0] in ("at", "take")]
-    if any(item[0] == "take" for item in items) and advanced[-1] - advanced[0] >= len(advanced):
+    if lists and advanced[-1] - advanced[0] >= len(advanced):
         raise ShapeError(
             f"numpy moves the axis of a list of positions (here a backwards slice is one too) to the front when a slice or None "
             f"stands between it and an int, in {where.brief()}; index in two steps to say which order is meant"
         )
     return tuple(items), tuple(result)
+
+
+def _resolve_entry(entry: Any, size: Size, where: Node) -> tuple[Item, Size | None]:
+    """The item for one axis, and how long it leaves it; ``None`` for one that is gone."""
+    entry = _as_positions(entry, size, where)
+    if isinstance(entry, slice):
+        return _resolve_slice(entry, size, where)
+    if not isinstance(entry, (list, range)):
+        return ("at", _resolve_position(entry, size, where)), None
+    if not entry:
+        raise ShapeError(f"an empty list of positions selects nothing in {where.brief()}")
+    return ("take", tuple(_resolve_position(pick, size, where) for pick in entry)), len(entry)
 
 
 def _as_positions(entry: Any, size: Size, where: Node) -> Any:
@@ -95,13 +92,10 @@ def _resolve_position(entry: Any, size: Size, where: Node) -> int:
 
 
 def _resolve_slice(entry: slice, size: Size, where: Node) -> tuple[Item, Size]:
-    bounds = []
-    for bound in (entry.start, entry.stop, entry.step):
-        number = None if bound is None else as_int(bound)
-        if bound is not None and number is None:
-            raise FormulaTypeError(f"slice bounds must be ints in {where.brief()}; got {entry!r}")
-        bounds.append(number)
-    start, stop, step = bounds
+    bounds = (entry.start, entry.stop, entry.step)
+    start, stop, step = (as_int(bound) for bound in bounds)
+    if bounds != (start, stop, step):
+        raise FormulaTypeError(f"slice bounds must be ints in {where.brief()}; got {entry!r}")
     if step is not None and step < 1:
         raise ShapeError(f"a slice needs a positive step in {where.brief()}; got {entry!r}")
     if isinstance(size, int):

@@ -231,4 +231,4 @@ def _read(source: Source, symbols: Any) -> RuleSet:
             raise source.error(Place(line, 1, 2), TOO_DEEP) from None
     if not declarations.rules:
         raise source.error(Place(1, 1, 2), "there is no rule here", "write: rule NAME: FORMULA")
-    return RuleSet(declarations.rules, declarations.declared, declarations.rule_lines, source.path, declarations.ranges)
+    return RuleSet(declarations.rules, declarations.names, declarations.rule_lines, source.path, declarations.ranges)

@@ -26,7 +26,6 @@ class Declarations(Reader):
 
     def __init__(self, source: Source, given: dict[str, Any]) -> None:
         super().__init__(source, given)
-        self.declared: dict[str, Any] = given
         self.lines: dict[str, int] = {}
         self.ranges: dict[str, tuple[float, float]] = {}
         self.rules: dict[str, Formula] = {}
@@ -34,11 +33,11 @@ class Declarations(Reader):
 
     def _declare(self, token: Token, value: Any) -> None:
         name = str(token)
-        if name in self.declared:
+        if name in self.names:
             line = self.lines.get(name)
             where = f"in line {line}" if line else "by the symbols given beside the file"
             raise self.source.error(token, f"{name!r} is declared already, {where}", "choose another name")
-        self.declared[name] = value
+        self.names[name] = value
         self.lines[name] = token.line or 1
 
     def _declare_each(self, names: Any, what: str, make: Callable[[str], Any]) -> None:
