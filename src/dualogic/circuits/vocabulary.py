@@ -116,28 +116,26 @@ class Vocabulary:
     def _plan_blocks(self) -> list[tuple[str, Any, Tensor]]:
         """For each kind and symbol: which columns of its flattened weights are variables, in order."""
         places: dict[ClassRelation, list[tuple[tuple[str, int], ...]]] = {}
-        order: dict[ClassRelation, int] = {}
-        blocks: dict[tuple[str, Any], list[int]] = {}
-        numbers: dict[tuple[str, Any], list[int]] = {}
+        blocks: dict[tuple[str, Any], list[tuple[int, int]]] = {}
         for key, number in self._numbers.items():
             kind, name, entry = key[:3]
             if kind == "relation":
                 known = places.setdefault(name, [])
                 known.append(entry)
-                name, entry = order.setdefault(name, len(order)), len(known) - 1
+                entry = len(known) - 1
             elif kind == "class":
                 entry = entry * self.symbols[name].size + key[3]
             elif kind == "switch":
                 entry = entry * (len(self.groups[name]) - 1) + key[3]
-            blocks.setdefault((kind, name), []).append(entry)
-            numbers.setdefault((kind, name), []).append(number)
-        self._relations = [Relation(relation, found) for relation, found in places.items()]
-        joined = [number for block in numbers.values() for number in block]
+            blocks.setdefault((kind, name), []).append((entry, number))
+        self._relations = {relation: Relation(relation, found) for relation, found in places.items()}
+        joined = [number for block in blocks.values() for _, number in block]
         # Column i of the joined blocks is variable joined[i]; this puts them in the order of the variables.
         inverse = sorted(range(len(joined)), key=joined.__getitem__)
         self._order = None if joined == sorted(joined) else torch.tensor(inverse)
-        self._whole = {key: columns == list(range(len(columns))) for key, columns in blocks.items()}
-        return [(kind, name, torch.tensor(columns)) for (kind, name), columns in blocks.items()]
+        columns = {key: [entry for entry, _ in block] for key, block in blocks.items()}
+        self._whole = {key: block == list(range(len(block))) for key, block in columns.items()}
+        return [(kind, name, torch.tensor(block)) for (kind, name), block in columns.items()]
 
     @property
     def plain(self) -> bool:
@@ -200,14 +198,14 @@ class Vocabulary:
         logarithms = -negative_log(value) if self.symbols[name].input == "probs" else value.log_softmax(-1)
         return switch_weights(self._by_group(name, logarithms))
 
-    def _of_relation(self, number: int, bound: Bound) -> tuple[Tensor, Tensor]:
+    def _of_relation(self, node: ClassRelation, bound: Bound) -> tuple[Tensor, Tensor]:
         """Logarithms of the probabilities that a relation holds and fails, ``(batch, places)`` each."""
-        relation = self._relations[number]
+        relation = self._relations[node]
         classes = []
         for place, (name, entries) in enumerate(relation.classes):
             value = self._padded(name, bound)
             value = value.flatten(1, -2) if value.dim() > 2 else value.unsqueeze(1)
-            chosen = value.index_select(1, self._index(("relation", number, place), entries, value.device))
+            chosen = value.index_select(1, self._index(("relation", node, place), entries, value.device))
             logarithms = chosen if self.symbols[name].input == "logits" else -negative_log(chosen)
             classes.append(logarithms.log_softmax(-1))
         return relation.holds(classes).clamp(ABSENT, 0.0), relation.fails(classes).clamp(ABSENT, 0.0)
