@@ -86,21 +86,16 @@ class MappedTable(HostTable):
         self.settle()
         self._pages.flush()
         options = dataclasses.replace(self.options, path=self.path)
-        identity = self._header.identity
-        return _reopen, (self.samples, self.width, self.values.dtype, options, self.owner_of_rows, identity, self.device)
+        known = (options, self.owner_of_rows, self._header.identity)
+        return MappedTable, (self.samples, self.width, self.values.dtype, *known), {"device": self.device}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.to_(state["device"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HostTable:
         # Two tables must not write to one file: a copy is held in memory.
         state = self.__getstate__()
         return _in_memory({**state, "values": state["values"].clone()})
-
-
-def _reopen(
-    samples: int, width: int, dtype: torch.dtype, options: Mapped, owner: Owner, identity: str, device: torch.device
-) -> MappedTable:
-    table = MappedTable(samples, width, dtype, options, owner, identity)
-    table.to_(device)
-    return table
 
 
 def _in_memory(state: dict[str, Any]) -> HostTable:
