@@ -179,9 +179,7 @@ def class_equals(operand: ClassExpression, other: Any) -> Formula:
             )
         return ClassEqual(operand, other)
     if isinstance(other, NumberExpression):
-        from dualogic.formula.relation import relate
-
-        return relate("==", operand, other)
+        return compare("==", operand, other)
     if isinstance(other, (Formula, Term)):
         raise FormulaTypeError(f"{operand} is a class; it cannot be compared with {other}")
     return ClassIn(operand, (operand.symbol.class_index(other),))

@@ -202,7 +202,9 @@ class Operators(Node, Generic[Value]):
         raise NotImplementedError
 
     def _compare(self, operation: str, other: Any) -> Formula:
-        raise NotImplementedError
+        from dualogic.formula.atom import compare
+
+        return compare(operation, self, other)
 
     def _refuse_logic(self, other: Any = None) -> Formula:
         raise FormulaTypeError(self._no_formula.format(self.brief()))

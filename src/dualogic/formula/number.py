@@ -6,15 +6,12 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.formula.node import Operators
 from dualogic.formula.shape import as_int
 from dualogic.formula.term import ARITHMETIC, Number, Term
-
-if TYPE_CHECKING:
-    from dualogic.formula.connective import Formula
 
 PAIRS = 1_000_000  # how many combinations of its parts' values one operation may have
 LARGEST = 2**53  # whole numbers up to here are exact, also as floating point numbers
@@ -50,11 +47,6 @@ class NumberExpression(Operators["NumberExpression"]):
 
     def __abs__(self) -> NumberExpression:
         return NumberTable("abs", operator.abs, (as_number(self),))
-
-    def _compare(self, operation: str, other: Any) -> Formula:
-        from dualogic.formula.relation import relate
-
-        return relate(operation, self, other)
 
     def _no_fraction(self, other: Any) -> NumberExpression:
         raise FormulaTypeError(

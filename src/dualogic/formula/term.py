@@ -10,15 +10,12 @@ import array
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dualogic.errors import FormulaTypeError, ShapeError
 from dualogic.formula.indexing import items_to_key, resolve_index
 from dualogic.formula.node import Node, Operators, arithmetic
 from dualogic.formula.shape import Item, check_name, format_shape, normalize_dims
-
-if TYPE_CHECKING:
-    from dualogic.formula.connective import Formula
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -83,11 +80,6 @@ class Term(Operators["Term"]):
     def min(self, dim: Any = None) -> Term:
         """Minimum over declared axes (all of them by default)."""
         return self._reduce("min", dim)
-
-    def _compare(self, operation: str, other: Any) -> Formula:
-        from dualogic.formula.atom import compare
-
-        return compare(operation, self, other)
 
     _no_loop = "a term cannot be looped over; index it ({0}[0]), sum it with .sum(), or quantify with .all() or .any()"
     _no_truth = "the term {0} has no truth value before tensors are bound; compare it with a number"
