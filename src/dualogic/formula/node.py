@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from typing_extensions import dataclass_transform
+from typing_extensions import Self, dataclass_transform
 
 from dualogic.errors import FormulaTypeError
 from dualogic.formula.indexing import items_to_key, resolve_index
@@ -208,6 +208,9 @@ class Operators(Node, Generic[Value]):
 
     def _refuse_logic(self, other: Any = None) -> Formula:
         raise FormulaTypeError(self._no_formula.format(self.brief()))
+
+    def __pos__(self) -> Self:
+        return self
 
     __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _refuse_logic
 

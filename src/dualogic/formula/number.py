@@ -42,9 +42,6 @@ class NumberExpression(Operators["NumberExpression"]):
     def __neg__(self) -> NumberExpression:
         return NumberArithmetic("-", Number(0.0), as_number(self))
 
-    def __pos__(self) -> NumberExpression:
-        return self
-
     def __abs__(self) -> NumberExpression:
         return NumberTable("abs", operator.abs, (as_number(self),))
 

@@ -57,9 +57,6 @@ class Term(Operators["Term"]):
     def __neg__(self) -> Term:
         return Number(-self.value) if isinstance(self, Number) else Negation(self)
 
-    def __pos__(self) -> Term:
-        return self
-
     def __abs__(self) -> Term:
         return Absolute(self)
 
