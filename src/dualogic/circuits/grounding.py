@@ -260,19 +260,13 @@ class _Decisions:
         self.tables = [
             (leaves, values.tolist(), list(zip(*(column.tolist() for column in columns)))) for leaves, values, columns in tables
         ]
-        self.done: dict[tuple[int, int], Any] = {}
+        self.decide = functools.cache(self._decide)
         self.count = 0
 
-    def decide(self, number: int, total: int) -> Proposition | bool:
+    def _decide(self, number: int, total: int) -> Proposition | bool:
         """What the classes from part ``number`` on must be, where those before it come to ``total``."""
         if number == len(self.tables):
             return bool(COMPARE[self.relation.operation](total, 0))
-        key = (number, total)
-        if key not in self.done:
-            self.done[key] = self._decide(number, total)
-        return self.done[key]  # type: ignore[no-any-return]
-
-    def _decide(self, number: int, total: int) -> Proposition | bool:
         leaves, values, rows = self.tables[number]
         after: dict[Any, tuple[Any, list[tuple[int, ...]]]] = {}
         for value, row in zip(values, rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -76,7 +76,7 @@ class Node(metaclass=_Interning):
 
     def _key(self) -> tuple[Any, ...]:
         """What tells this node from all others."""
-        return (type(self), *[_fingerprint(getattr(self, name)) for name in self._names])
+        return (type(self), *map(_fingerprint, self.fields()))
 
     def __post_init__(self) -> None:
         # The axes of a symbol, or of all parts together; indexed or reduced. A node with others finds its own.
@@ -91,15 +91,15 @@ class Node(metaclass=_Interning):
         """Set a derived attribute (a shape, for instance) on this frozen node."""
         object.__setattr__(self, name, value)
 
-    def map_fields(self, kind: type, change: Callable[[Any], Any]) -> list[Any]:
-        """The fields, with ``change`` of all that is of a kind in its place."""
-        return [_mapped(getattr(self, name), kind, change) for name in self._names]
+    def fields(self) -> list[Any]:
+        """The values of the fields, in order."""
+        return [getattr(self, name) for name in self._names]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # One flat list, children first: a long sum is a deep tree, and pickle would recurse into it.
         nodes = walk(self)
         places = {id(node): _Place(number) for number, node in enumerate(nodes)}
-        records = [(type(node), tuple(node.map_fields(Node, lambda child: places[id(child)]))) for node in nodes]
+        records = [(type(node), map_fields(node.fields(), Node, lambda child: places[id(child)])) for node in nodes]
         return _rebuild, (records,)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
@@ -136,24 +136,28 @@ class _Place(int):
     """Stands for the node at this position of a pickled list."""
 
 
-def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, kind):
-        return change(value)
-    return tuple([_mapped(item, kind, change) for item in value]) if isinstance(value, tuple) else value
+def map_fields(fields: Iterable[Any], kind: type, change: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """The fields of a node, with ``change`` of all that is of a kind in its place."""
+    found = list(fields)
+    for place, value in enumerate(found):
+        if isinstance(value, kind):
+            found[place] = change(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], kind):
+            found[place] = tuple(map(change, value))
+    return tuple(found)
 
 
 def _rebuild(records: list[tuple[type[Node], tuple[Any, ...]]]) -> Node:
     nodes: list[Node] = []
     for kind, fields in records:
-        nodes.append(kind(*_mapped(fields, _Place, nodes.__getitem__)))
+        nodes.append(kind(*map_fields(fields, _Place, nodes.__getitem__)))
     return nodes[-1]
 
 
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes that ``node`` is made of, in order."""
     found: list[Node] = []
-    for name in node._names:
-        value = getattr(node, name)
+    for value in node.fields():
         if isinstance(value, Node):
             found.append(value)
         elif isinstance(value, tuple):

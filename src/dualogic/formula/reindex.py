@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from dualogic.formula.atom import BooleanExpression
 from dualogic.formula.connective import Formula, Quantifier
 from dualogic.formula.indexing import items_to_key
-from dualogic.formula.node import Node
+from dualogic.formula.node import Node, map_fields
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import WHOLE, Item, Shape
 
 NEW: Item = ("new",)
 
 
-def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
-    """``formula[items]``: ``WHOLE``, ``NEW`` or ``("at", position)`` for each axis in order, of all or of more to their left."""
-    items = _fitting(formula.shape, items)
+def reindex(node: Any, items: tuple[Item, ...]) -> Any:
+    """``node[items]`` for a formula, or a term, class or mask in it: ``WHOLE``, ``NEW`` or ``("at", position)`` for each axis.
+
+    Of more items than a part has axes the last ones count, as it is broadcast against the whole from the right.
+    """
+    items = _fitting(node.shape, items)
     if all(item == WHOLE for item in items):
-        return formula
-    if isinstance(formula, BooleanExpression):
-        return select(formula, items)  # type: ignore[no-any-return]
-    if isinstance(formula, Quantifier):
-        return _reindex_quantifier(formula, items)
-    if isinstance(formula, ClassRelation):
-        return ClassRelation(formula.operation, *formula.rebuild([select(leaf, items) for leaf in formula.leaves]))
-    change = functools.partial(_reindex_part, items=items)
-    return type(formula)(*formula.map_fields(Node, change))
-
-
-def _reindex_part(part: Node, items: tuple[Item, ...]) -> Any:
-    return reindex(part, items) if isinstance(part, Formula) else select(part, items)
+        return node
+    if isinstance(node, BooleanExpression) or not isinstance(node, Formula):
+        return node[items_to_key(items)]
+    if isinstance(node, Quantifier):
+        return _reindex_quantifier(node, items)
+    if isinstance(node, ClassRelation):
+        return ClassRelation(node.operation, *node.rebuild([reindex(leaf, items) for leaf in node.leaves]))
+    return type(node)(*map_fields(node.fields(), Node, lambda part: reindex(part, items)))
 
 
 def _fitting(shape: Shape, items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """The items that apply to a part of this shape, which is broadcast against the whole from the right."""
     kept: list[Item] = []
     left = len(shape)
     for item in reversed(items):
@@ -45,12 +41,6 @@ def _fitting(shape: Shape, items: tuple[Item, ...]) -> tuple[Item, ...]:
         # A broadcast axis has only one entry, which serves every position.
         kept.append(("at", 0) if item[0] == "at" and shape[left] == 1 else item)
     return tuple(reversed(kept))
-
-
-def select(node: Any, items: tuple[Item, ...]) -> Any:
-    """``node[items]`` for a term, a mask, a class or a Boolean."""
-    fitting = _fitting(node.shape, items)
-    return node if all(item == WHOLE for item in fitting) else node[items_to_key(fitting)]
 
 
 def _reindex_quantifier(formula: Quantifier, items: tuple[Item, ...]) -> Formula:
@@ -71,5 +61,5 @@ def _reindex_quantifier(formula: Quantifier, items: tuple[Item, ...]) -> Formula
             if item != NEW:
                 break
     inner += remaining  # new axes after the last one
-    where = None if formula.where is None else select(formula.where, tuple(inner))
+    where = None if formula.where is None else reindex(formula.where, tuple(inner))
     return Quantifier(formula.operation, reindex(formula.operand, tuple(inner)), tuple(dims), where, formula.tied)

@@ -11,7 +11,7 @@ import itertools
 
 from dualogic.errors import SizeError
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
-from dualogic.formula.reindex import NEW, reindex, select
+from dualogic.formula.reindex import NEW, reindex
 from dualogic.formula.shape import WHOLE, Item, Ragged, Shape, Size, broadcast, max_size
 from dualogic.formula.symbol import MaskExpression
 from dualogic.normalize.nnf import to_nnf
@@ -28,7 +28,7 @@ class _Clause:
 
     def reindex(self, items: tuple[Item, ...], shape: Shape, universal: frozenset[int]) -> _Clause:
         literals = tuple(reindex(literal, items) for literal in self.literals)
-        where = None if self.where is None else select(self.where, items)
+        where = None if self.where is None else reindex(self.where, items)
         return _Clause(literals, shape, universal, where)
 
 
@@ -106,7 +106,7 @@ class _Distributor:
             if node.where is not None:
                 # The mask speaks of the operand's axes; the clause may have further universal ones among them.
                 items = tuple(NEW if dim in clause.universal else WHOLE for dim in range(len(clause.shape)))
-                mask = select(node.where, items)
+                mask = reindex(node.where, items)
                 where = mask if where is None else where & mask
             result.append(dataclasses.replace(clause, universal=clause.universal | bound, where=where))
         return result
