@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dualogic import errors, methods
-from dualogic.duals.options import Mapped
+from dualogic.duals.factory import Mapped
 from dualogic.errors import ShortcutWarning
 from dualogic.formula.atom import boolean, eq, ge, gt, le, lt, ne
 from dualogic.formula.connective import Formula

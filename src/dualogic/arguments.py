@@ -33,15 +33,7 @@ def as_number(value: Any, what: str) -> float:
 
 
 def check_size(value: float, what: str) -> None:
-    """Refuse a finite number so large or so small that float32, in which losses are computed, has no square of it.
-
-    Example:
-        >>> check_size(0.0, "step")
-        >>> check_size(1e38, "step")
-        Traceback (most recent call last):
-        ...
-        dualogic.errors.OptionError: step must be 0 or between 1e-12 and 1e+12 in size; got 1e+38
-    """
+    """Refuse a finite number so large or so small that float32, in which losses are computed, has no square of it."""
     if math.isfinite(value) and value and not SMALLEST <= abs(value) <= LARGEST:
         raise OptionError(f"{what} must be 0 or between {SMALLEST:g} and {LARGEST:g} in size; got {value!r}")
 
@@ -120,10 +112,10 @@ def check_offset(name: str, value: Any) -> int:
 def check_weight(weight: Any, rules: Mapping[str, Formula]) -> dict[str, float]:
     """A factor for each rule, from one number or from a mapping."""
     if isinstance(weight, Mapping):
-        unknown = [name for name in weight if name not in rules]
-        if unknown:
-            known = ", ".join(map(repr, rules))
-            raise SymbolError(f"weight names the rule {unknown[0]!r}, but the rules are {known}{suggest(str(unknown[0]), rules)}")
+        for name in weight:
+            if name not in rules:
+                known = ", ".join(map(repr, rules))
+                raise SymbolError(f"weight names the rule {name!r}, but the rules are {known}{suggest(str(name), rules)}")
         weights = {name: as_number(weight.get(name, 1.0), f"the weight of rule {name!r}") for name in rules}
     else:
         weights = dict.fromkeys(rules, as_number(weight, "weight, unless it maps rule names to numbers,"))

@@ -16,30 +16,14 @@ T = TypeVar("T")
 
 
 def outside_inference() -> contextlib.AbstractContextManager[Any]:
-    """A context in which ordinary tensors are made, also by someone who calls in inference mode.
-
-    Example:
-        >>> import torch
-        >>> with torch.inference_mode(), outside_inference():
-        ...     torch.ones(2).is_inference()
-        False
-    """
+    """A context in which ordinary tensors are made, also by someone who calls in inference mode."""
     if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
         return contextlib.nullcontext()
     return torch.inference_mode(False)
 
 
 class Constants(Generic[T]):
-    """Tensors, or groups of them, by a key that names their device.
-
-    Example:
-        >>> import torch
-        >>> kept = Constants()
-        >>> with torch.inference_mode():
-        ...     first = kept.get("ones", lambda: torch.ones(2))
-        >>> first.is_inference(), kept.get("ones", lambda: torch.zeros(2)) is first
-        (False, True)
-    """
+    """Tensors, or groups of them, by a key that names their device."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, T] = {}

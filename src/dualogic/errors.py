@@ -69,14 +69,7 @@ class MissingExtraError(DualogicError, ImportError):
 
 
 def how_to_install(extra: str) -> str:
-    """What to type for an extra: dualogic is installed from a clone, as long as it is not on the package index.
-
-    Example:
-        >>> how_to_install("lint")
-        "type, in a clone of dualogic: pip install -e '.[lint]'"
-        >>> how_to_install("paper")  # the reproduction, a distribution of its own
-        'type, in a clone of dualogic: pip install -e paper'
-    """
+    """What to type for an extra, from a clone; the extra ``"paper"`` is the reproduction, a distribution of its own."""
     return f"type, in a clone of dualogic: pip install -e {extra if extra == 'paper' else repr(f'.[{extra}]')}"
 
 
@@ -120,20 +113,8 @@ class ParseError(DualogicError, ValueError):
 def deprecated(what: str, *, instead: str, since: str, until: str) -> None:
     """Tell the caller of the caller that something will go; see "Deprecations" in ``CONTRIBUTING.md``.
 
-    Args:
-        what: the function, argument or value, as it is written.
-        instead: what to write in its place.
-        since: the first version that says so.
-        until: the first version without it.
-
-    Example:
-        >>> def old():
-        ...     deprecated("old()", instead="new()", since="0.2", until="0.4")
-        >>> with warnings.catch_warnings(record=True) as heard:
-        ...     warnings.simplefilter("always")
-        ...     old()
-        >>> print(heard[0].message)
-        old() is deprecated since dualogic 0.2 and will be gone in 0.4; write new() instead
+    ``what`` is the function, argument or value, as it is written, and ``instead`` what to write in its place. ``since`` is the
+    first version that says so, ``until`` the first one without it.
     """
     # FutureWarning, because Python hides a DeprecationWarning from all but the script that is run.
     text = f"{what} is deprecated since dualogic {since} and will be gone in {until}; write {instead} instead"

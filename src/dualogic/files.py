@@ -19,12 +19,7 @@ __all__ = ["check_regular", "read_bytes", "remove_leftovers", "write_whole"]
 
 STALE = 60 * 60
 """Seconds after which a part is taken for a leftover even if a process has the number of the one that wrote it."""
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode), "a device"),
-)
+_KINDS = {"d": "a folder", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device"}  # by stat.filemode
 
 
 def save_whole(value: Any, path: str | os.PathLike[str]) -> None:
@@ -49,10 +44,8 @@ def save_whole(value: Any, path: str | os.PathLike[str]) -> None:
 def write_whole(target: Path) -> Iterator[IO[bytes]]:
     """Open a file that gets its name only when it is complete and on disk.
 
-    What a killed process left of an earlier attempt is removed first, and what a failed one leaves, at once.
-
-    Args:
-        target: the name; a file that is there stays until the new one replaces it.
+    A file that is there stays until the new one replaces it. What a killed process left of an earlier attempt is removed first,
+    and what a failed one leaves, at once.
 
     Example:
         >>> import tempfile
@@ -75,12 +68,7 @@ def write_whole(target: Path) -> Iterator[IO[bytes]]:
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Delete what killed processes were writing, and nothing that a living one is writing.
-
-    Args:
-        folder: where to look; may be absent.
-        name: the file they were writing; any by default.
-    """
+    """Delete what killed processes were writing in a folder, of this name or of any, and nothing that a living one is writing."""
     pattern = re.compile(rf"\.{re.escape(name) if name else '.+'}\.(\d+)\.part")
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
@@ -94,13 +82,9 @@ def read_bytes(path: Path, most: int) -> bytes:
 
     A pipe would be waited for, a device may never end, and a file that is far larger than it should be fills the memory.
 
-    Args:
-        path: of the file.
-        most: bytes that it may have.
-
     Raises:
         OSError: if it cannot be opened.
-        DataError: if it is no regular file, or larger.
+        DataError: if it is no regular file, or has more than ``most`` bytes.
 
     Example:
         >>> read_bytes(Path(os.devnull), 10)
@@ -117,15 +101,10 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse a folder, a pipe, a socket or a device where a file is expected.
-
-    Raises:
-        OSError: if there is nothing of this name.
-        DataError: if it is something else.
-    """
+    """Refuse, by a :class:`DataError`, a folder, a pipe, a socket or a device where a file is expected."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
-        kind = next((text for test, text in _KINDS if test(mode)), "something else")
+        kind = _KINDS.get(stat.filemode(mode)[0], "something else")
         raise DataError(f"{path} is {kind}, not a regular file; save what it holds in a file first")
 
 

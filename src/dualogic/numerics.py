@@ -27,13 +27,7 @@ def is_transformed() -> bool:
 
 
 def negative_log(probability: Tensor) -> Tensor:
-    """``-log p`` of any shape, never negative and finite at 0: at most ``-log`` of the smallest normal number (87 in float32).
-
-    Example:
-        >>> import torch
-        >>> negative_log(torch.tensor([1.0, 0.0]))
-        tensor([-0.0000, 87.3365])
-    """
+    """``-log p`` of any shape, never negative and finite at 0: at most ``-log`` of the smallest normal number (87 in float32)."""
     if torch.compiler.is_compiling() or not probability.requires_grad:
         return _negative_log(probability)
     result: Tensor = _NegativeLog.apply(probability)  # type: ignore[no-untyped-call]
@@ -60,14 +54,7 @@ class _NegativeLog(torch.autograd.Function):
 
 
 def hold_back(value: Tensor, share: float, believed: Tensor | None = None) -> Tensor:
-    """The same value, or by its share what is believed, with a gradient that is smaller by this share: at 1 nothing passes.
-
-    Example:
-        >>> import torch
-        >>> x = torch.tensor(3.0, requires_grad=True)
-        >>> torch.autograd.grad(hold_back(x, 0.75), x)
-        (tensor(0.2500),)
-    """
+    """The same value, or by its share what is believed, with a gradient that is smaller by this share: at 1 nothing passes."""
     if believed is None:
         believed = value
     if share == 1.0:
@@ -79,13 +66,7 @@ def hold_back(value: Tensor, share: float, believed: Tensor | None = None) -> Te
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:
-    """``log Phi(x)`` for ``x >= 0``, accurate to the last digits where ``Phi`` is close to 1.
-
-    Example:
-        >>> import torch
-        >>> log_normal_cdf(torch.tensor([0.0, 1e6])).exp()
-        tensor([0.5000, 1.0000])
-    """
+    """``log Phi(x)`` for ``x >= 0``, accurate to the last digits where ``Phi`` is close to 1."""
     if x.device.type == "cpu" and x.numel() >= MANY and not torch.compiler.is_compiling():
         # As accurate, and of vectorised operations.
         return torch.log1p(torch.erfc(x * SQRT_HALF) * -0.5)
@@ -99,35 +80,17 @@ def inverse_mills(x: Tensor) -> Tensor:
 
 
 def largest_square_root(dtype: torch.dtype) -> float:
-    """A bound for costs, such that their squares are finite with room to be divided by small scales.
-
-    Example:
-        >>> import torch
-        >>> f"{largest_square_root(torch.float32):.0e}"
-        '3e+15'
-    """
+    """A bound for costs, such that their squares are finite with room to be divided by small scales."""
     return _LARGEST_SQUARE_ROOTS[dtype]
 
 
 def narrower(one: torch.dtype, other: torch.dtype) -> torch.dtype:
-    """Of two floating point types the one whose numbers end first.
-
-    Example:
-        >>> import torch
-        >>> narrower(torch.float64, torch.float32)
-        torch.float32
-    """
+    """Of two floating point types the one whose numbers end first."""
     return one if one is other or _LARGEST[one] <= _LARGEST[other] else other
 
 
 def largest_move(dtype: torch.dtype) -> float:
-    """A bound for what a step adds to a stored number, such that a million of them in a row stay finite.
-
-    Example:
-        >>> import torch
-        >>> f"{largest_move(torch.float32):.0e}"
-        '3e+32'
-    """
+    """A bound for what a step adds to a stored number, such that a million of them in a row stay finite."""
     return math.ldexp(_LARGEST[dtype], -20)
 
 
@@ -168,10 +131,6 @@ def product(values: Tensor) -> Tensor:
 
     The same as ``values.prod(1)``, whose backward pass looks for zeros and so waits for the device at every step, which also
     forbids recording it in a CUDA graph.
-
-    Example:
-        >>> product(torch.tensor([[2.0, 3.0, 4.0]]))
-        tensor([24.])
     """
     count = values.shape[1]
     if not count:

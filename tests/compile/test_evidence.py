@@ -41,7 +41,7 @@ def apart(formula):
 
 
 def renamed_symbol(symbol):
-    fields = {name: getattr(symbol, name) for name in symbol._field_names()}
+    fields = {name: getattr(symbol, name) for name in symbol._names}
     return type(symbol)(**{**fields, "name": f"{symbol.name}_apart"})
 
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import dualogic as dl
-from dualogic.duals.host import MOST_ON_THE_WAY, HostTable
-from dualogic.duals.link import Link
+from dualogic.duals.host import MOST_ON_THE_WAY, HostTable, Link
 from dualogic.duals.table import Update
 
 X, Y = dl.var("x"), dl.var("y")

@@ -201,7 +201,7 @@ def test_a_file_whose_making_was_cut_short_is_made_again(tmp_path, monkeypatch, 
     # What is on the disk when the process ends while space is being reserved: nobody was there to clean up.
     with monkeypatch.context() as patched:
         patched.setattr(table_file, "reserve", lambda file, *_: file.truncate(size))
-        patched.setattr(table_file.Header, "write", lambda *_: 1 / 0)
+        patched.setattr(table_file.Header, "page", lambda *_: 1 / 0)
         patched.setattr(os, "unlink", lambda _: None)
         with pytest.raises(ZeroDivisionError):
             make(path)

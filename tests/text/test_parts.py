@@ -1,9 +1,9 @@
 """Parts of reading and writing rules by themselves."""
 
 import dualogic as dl
+from dualogic.text.rule_set import collect_declared, write_rules
 from dualogic.text.source import Source, read_string
 from dualogic.text.syntax import expected, split
-from dualogic.text.writing import collect_declared, write_rules
 
 
 def test_quotes_inside_of_quotes():

@@ -72,7 +72,7 @@ class Circuit:
 
     def of_probabilities(self, probability: Tensor) -> Tensor:
         """Logarithms of the roots' values, ``(batch, roots)``, from probabilities ``(batch, variables)``."""
-        result: Tensor = _EvaluateProbabilities.apply(self, probability)  # type: ignore[no-untyped-call]
+        result: Tensor = _Evaluate.apply(self, probability, None)  # type: ignore[no-untyped-call]
         return result
 
     def _layout(self, network: Network) -> None:
@@ -308,38 +308,25 @@ def _batches(nodes: list[int], terms: dict[int, list[tuple[int, ...]]]) -> list[
 
 
 class _Evaluate(torch.autograd.Function):
+    """From logarithms of both weights, or from probabilities alone, their logarithms taken inside: one node instead of six."""
+
     @staticmethod
-    def forward(ctx: Any, circuit: Circuit, positive: Tensor, negative: Tensor) -> Tensor:
+    def forward(ctx: Any, circuit: Circuit, positive: Tensor, negative: Tensor | None) -> Tensor:
         keep: list[Any] | None = [] if any(ctx.needs_input_grad) else None
+        weights: list[Tensor] = []
+        if negative is None:
+            tiny = torch.finfo(positive.dtype).tiny
+            weights = [positive.clamp(tiny, 1.0), (1.0 - positive).clamp_(tiny, 1.0)]
+            positive, negative = (weight.log() for weight in weights)
         result = circuit.forward(positive, negative, keep)
-        ctx.circuit = circuit
-        ctx.save_for_backward(*(keep or ()))
-        return result
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> tuple[None, Tensor, Tensor]:
-        return (None, *ctx.circuit.backward(slope, ctx.saved_tensors))
-
-
-class _EvaluateProbabilities(torch.autograd.Function):
-    """As :class:`_Evaluate`, with the logarithms taken inside: one node of the graph instead of six."""
-
-    @staticmethod
-    def forward(ctx: Any, circuit: Circuit, probability: Tensor) -> Tensor:
-        keep: list[Any] | None = [] if ctx.needs_input_grad[1] else None
-        tiny = torch.finfo(probability.dtype).tiny
-        positive = probability.clamp(tiny, 1.0)
-        negative = (1.0 - probability).clamp_(tiny, 1.0)
-        result = circuit.forward(positive.log(), negative.log(), keep)
-        ctx.circuit = circuit
+        ctx.circuit, ctx.weights = circuit, len(weights)
         if keep is not None:
-            ctx.save_for_backward(positive, negative, *keep)
+            ctx.save_for_backward(*weights, *keep)
         return result
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> tuple[None, Tensor]:
-        positive, negative, *kept = ctx.saved_tensors
-        rise, fall = ctx.circuit.backward(slope, tuple(kept))
-        return None, rise / positive - fall / negative
+    def backward(ctx: Any, slope: Tensor) -> tuple[None, Tensor, Tensor | None]:
+        weights, kept = ctx.saved_tensors[: ctx.weights], ctx.saved_tensors[ctx.weights :]
+        rise, fall = ctx.circuit.backward(slope, kept)
+        return (None, rise / weights[0] - fall / weights[1], None) if weights else (None, rise, fall)

@@ -4,21 +4,28 @@ A proposition is a nested tuple, compared by value: ``("boolean", name, entry)``
 ``("relation", node, ((name, entry), ...))`` with a place for each class in it, ``("mask", name, entry)``, ``("axis", name,
 position)`` (whether a ragged axis is that long), ``("not", a)``, ``("and", operands)``, ``("or", operands)`` and ``("count",
 bound, exact, operands)``. An *entry* is the flat position within the symbol's axes at their largest sizes.
+
+A relation whose classes occur nowhere else in the rule is independent of all else, and a convolution gives its probability. One
+that shares a class with another part is written out as decisions: which value has the first class, then the second, with equal
+sums so far taken together.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from dualogic.compile.convolution import program_of
+from dualogic.compile.convolution import Builder, program_of
 from dualogic.compile.number import check_independent, find_entries
+from dualogic.constants import outside_inference
 from dualogic.errors import FormulaTypeError, SizeError
-from dualogic.formula.atom import Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
+from dualogic.formula.atom import COMPARE, Boolean, BooleanIndex, ClassEqual, ClassIn, Comparison
 from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.relation import ClassRelation
@@ -29,6 +36,8 @@ from dualogic.normalize.nnf import check_depth
 Proposition = tuple[Any, ...]
 Position = tuple[int, ...]
 GROUND_LIMIT = 200_000
+DECISIONS = 20_000  # how many class atoms a relation may be written out to
+SIGNS = {"&": "and", "|": "or", "all": "and", "any": "or"}
 JOINING = ("not", "and", "or", "count")
 ATOMS = ("boolean", "class", "value", "relation", "mask", "axis")
 
@@ -79,7 +88,7 @@ class _Grounder:
             entries = [self._entry(side, fit(position, side.shape)) for side in (node.left, node.right)]
             names = (node.left.symbol.name, node.right.symbol.name)
             labels = range(node.left.symbol.size)
-            return _join("or", [_join("and", [("class", *pair, (label,)) for pair in zip(names, entries)]) for label in labels])
+            return join("or", [join("and", [("class", *pair, (label,)) for pair in zip(names, entries)]) for label in labels])
         if isinstance(node, ClassRelation):
             check_independent(node)
             program_of(node, False)  # refuses one that always holds or never
@@ -96,14 +105,14 @@ class _Grounder:
         if isinstance(node, (Level, Evidence)):
             return below(node.operand)
         if isinstance(node, Junction):
-            return _join("and" if node.operation == "&" else "or", [below(operand) for operand in node.operands])
+            return join(SIGNS[node.operation], [below(operand) for operand in node.operands])
         if isinstance(node, MaskJunction):
-            return _join("and" if node.operation == "&" else "or", [below(node.left), below(node.right)])
+            return join(SIGNS[node.operation], [below(node.left), below(node.right)])
         if isinstance(node, Implication):
-            return _join("or", [_negate(below(node.antecedent)), below(node.consequent)])
+            return join("or", [_negate(below(node.antecedent)), below(node.consequent)])
         if isinstance(node, Equivalence):
             left, right = below(node.left), below(node.right)
-            same = _join("or", [_join("and", [left, right]), _join("and", [_negate(left), _negate(right)])])
+            same = join("or", [join("and", [left, right]), join("and", [_negate(left), _negate(right)])])
             return _negate(same) if node.negated else same
         if isinstance(node, Cardinality):
             return ("count", node.bound, node.exact, tuple(below(operand) for operand in node.operands))
@@ -123,12 +132,9 @@ class _Grounder:
             conditions = [("axis", size.axis.name, place + size.trim) for size, place in ragged if isinstance(size, Ragged)]
             if node.where is not None:
                 conditions.append(self._operand(node.where, inner))
-            if conditions and node.operation == "all":
-                body = _join("or", [*map(_negate, conditions), body])
-            elif conditions:
-                body = _join("and", [*conditions, body])
-            parts.append(body)
-        return _join("and" if node.operation == "all" else "or", parts)
+            excused = map(_negate, conditions) if node.operation == "all" else conditions
+            parts.append(join("or" if node.operation == "all" else "and", [*excused, body]))
+        return join(SIGNS[node.operation], parts)
 
     def _entry(self, node: Any, position: Position) -> int:
         """The flat entry of a symbol that an (indexed) expression means at a position."""
@@ -167,7 +173,8 @@ def _negate(proposition: Proposition) -> Proposition:
     return proposition[1] if proposition[0] == "not" else ("not", proposition)
 
 
-def _join(operation: str, operands: list[Proposition]) -> Proposition:
+def join(operation: str, operands: Iterable[Proposition]) -> Proposition:
+    """``("and", operands)`` or ``("or", operands)``, each of them once; a lone operand by itself."""
     # By identity: a tuple's hash looks at all of it, every time, and parts are shared. What is equal is mostly one object.
     unique = tuple({id(operand) if operand[0] in JOINING else operand: operand for operand in operands}.values())
     return unique[0] if len(unique) == 1 else (operation, unique)
@@ -207,3 +214,80 @@ def substitute(proposition: Proposition, replace: Callable[[Proposition], Propos
         return done[id(node)]
 
     return visit(proposition)
+
+
+def settle_relations(proposition: Proposition, exclusive: bool) -> Proposition:
+    """Leave relations that are independent of all else, write out the others.
+
+    All classes exclude each other if they are ``exclusive``; otherwise only those do that a written-out relation counts with: a
+    number has one value. Atoms about classes that exclude each other become ``("value", name, entry, labels)``.
+    """
+    found = atoms(proposition)
+    users: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for number, atom in enumerate(found):
+        if atom[0] == "class":
+            users[atom[1:3]].add(-1)
+        for place in atom[2] if atom[0] == "relation" else ():
+            users[place].add(number)
+    bound = {atom for atom in found if atom[0] == "relation" and any(len(users[place]) > 1 for place in atom[2])}
+    names = {name for atom in bound for name, _ in atom[2]}
+
+    def replace(atom: Proposition) -> Proposition:
+        if atom in bound:
+            return _write_out(*atom[1:])
+        return ("value", *atom[1:]) if atom[0] == "class" and (exclusive or atom[1] in names) else atom
+
+    return substitute(proposition, replace) if bound or exclusive else proposition
+
+
+@functools.lru_cache(maxsize=1024)
+def _write_out(relation: ClassRelation, places: tuple[tuple[str, int], ...]) -> Proposition:
+    with outside_inference(), torch.device("cpu"):
+        decisions = _Decisions(relation, places)
+        result = decisions.decide(0, decisions.constant)
+    if isinstance(result, bool):
+        raise AssertionError(f"{relation} was checked to be neither always true nor never")
+    return result
+
+
+class _Decisions:
+    def __init__(self, relation: ClassRelation, places: tuple[tuple[str, int], ...]) -> None:
+        self.relation = relation
+        self.places = places
+        builder = Builder(relation.steps, tuple(leaf.symbol.size for leaf in relation.leaves))
+        parts, self.constant = builder.parts([(relation.sides[0], 1), (relation.sides[1], -1)])
+        tables = [builder.table(part) for part in parts]
+        self.tables = [
+            (leaves, values.tolist(), list(zip(*(column.tolist() for column in columns)))) for leaves, values, columns in tables
+        ]
+        self.decide = functools.cache(self._decide)
+        self.count = 0
+
+    def _decide(self, number: int, total: int) -> Proposition | bool:
+        """What the classes from part ``number`` on must be, where those before it come to ``total``."""
+        if number == len(self.tables):
+            return bool(COMPARE[self.relation.operation](total, 0))
+        leaves, values, rows = self.tables[number]
+        after: dict[Any, tuple[Any, list[tuple[int, ...]]]] = {}
+        for value, row in zip(values, rows):
+            rest = self.decide(number + 1, total + value)
+            after.setdefault(rest if isinstance(rest, bool) else id(rest), (rest, []))[1].append(row)
+        if after.keys() <= {True} or after.keys() <= {False}:
+            return True in after
+        cases = [(self._among(leaves, chosen), rest) for rest, chosen in after.values() if rest is not False]
+        return join("or", [case if rest is True else ("and", (case, rest)) for case, rest in cases])
+
+    def _among(self, leaves: list[int], rows: list[tuple[int, ...]]) -> Proposition:
+        """That the classes of a part are one of these combinations."""
+        self.count += len(rows) * len(leaves) if len(leaves) > 1 else 1
+        if self.count > DECISIONS:
+            raise SizeError(
+                f"{self.relation.brief()} shares classes with other parts of its rule, so it has to be written out, to more than "
+                f"{DECISIONS:,} atoms about classes; make it a rule of its own, state it in smaller parts (a sum digit by digit, "
+                f"with a carry that is a class), or use a method that does not count, such as 'dual'"
+            )
+        if len(leaves) == 1:
+            return ("value", *self.places[leaves[0]], tuple(row[0] for row in rows))
+        return join(
+            "or", [("and", tuple(("value", *self.places[leaf], (label,)) for leaf, label in zip(leaves, row))) for row in rows]
+        )

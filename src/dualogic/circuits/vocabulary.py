@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.circuits.expansion import settle_relations
-from dualogic.circuits.grounding import Proposition, atoms, substitute
+from dualogic.circuits.grounding import Proposition, atoms, join, settle_relations, substitute
 from dualogic.compile.binding import Bound
 from dualogic.compile.convolution import program_of
 from dualogic.constants import Constants
@@ -97,47 +96,46 @@ class Vocabulary:
             ("count", 1, True, tuple(self._variable(("class", *place, label)) for label in range(self.symbols[place[0]].size)))
             for place in places
         ]
-        return ("and", (*constraints, translated)) if constraints else translated
+        return join("and", [*constraints, translated])
 
     def _literal(self, atom: Proposition) -> Proposition:
         if atom[0] not in ("class", "value"):
             return self._variable(atom)
         kind, name, entry, labels = atom
         if kind == "class":
-            return _any([self._variable(("class", name, entry, label)) for label in labels])
-        return _any([self._group(name, entry, number) for number, group in enumerate(self.groups[name]) if group[0] in labels])
+            return join("or", [self._variable(("class", name, entry, label)) for label in labels])
+        groups = enumerate(self.groups[name])
+        return join("or", [self._group(name, entry, number) for number, group in groups if group[0] in labels])
 
     def _group(self, name: str, entry: int, number: int) -> Proposition:
         last = len(self.groups[name]) - 1
         switches = [self._variable(("switch", name, entry, place)) for place in range(min(number + 1, last))]
         parts = [("not", switch) for switch in switches[:number]] + (switches[number:] if number < last else [])
-        return parts[0] if len(parts) == 1 else ("and", tuple(parts))
+        return join("and", parts)
 
     def _plan_blocks(self) -> list[tuple[str, Any, Tensor]]:
         """For each kind and symbol: which columns of its flattened weights are variables, in order."""
         places: dict[ClassRelation, list[tuple[tuple[str, int], ...]]] = {}
-        order: dict[ClassRelation, int] = {}
-        blocks: dict[tuple[str, Any], list[int]] = {}
-        numbers: dict[tuple[str, Any], list[int]] = {}
+        blocks: dict[tuple[str, Any], list[tuple[int, int]]] = {}
         for key, number in self._numbers.items():
             kind, name, entry = key[:3]
             if kind == "relation":
                 known = places.setdefault(name, [])
                 known.append(entry)
-                name, entry = order.setdefault(name, len(order)), len(known) - 1
+                entry = len(known) - 1
             elif kind == "class":
                 entry = entry * self.symbols[name].size + key[3]
             elif kind == "switch":
                 entry = entry * (len(self.groups[name]) - 1) + key[3]
-            blocks.setdefault((kind, name), []).append(entry)
-            numbers.setdefault((kind, name), []).append(number)
-        self._relations = [Relation(relation, found) for relation, found in places.items()]
-        joined = [number for block in numbers.values() for number in block]
+            blocks.setdefault((kind, name), []).append((entry, number))
+        self._relations = {relation: Relation(relation, found) for relation, found in places.items()}
+        joined = [number for block in blocks.values() for _, number in block]
         # Column i of the joined blocks is variable joined[i]; this puts them in the order of the variables.
         inverse = sorted(range(len(joined)), key=joined.__getitem__)
         self._order = None if joined == sorted(joined) else torch.tensor(inverse)
-        self._whole = {key: columns == list(range(len(columns))) for key, columns in blocks.items()}
-        return [(kind, name, torch.tensor(columns)) for (kind, name), columns in blocks.items()]
+        columns = {key: [entry for entry, _ in block] for key, block in blocks.items()}
+        self._whole = {key: block == list(range(len(block))) for key, block in columns.items()}
+        return [(kind, name, torch.tensor(block)) for (kind, name), block in columns.items()]
 
     @property
     def plain(self) -> bool:
@@ -200,14 +198,14 @@ class Vocabulary:
         logarithms = -negative_log(value) if self.symbols[name].input == "probs" else value.log_softmax(-1)
         return switch_weights(self._by_group(name, logarithms))
 
-    def _of_relation(self, number: int, bound: Bound) -> tuple[Tensor, Tensor]:
+    def _of_relation(self, node: ClassRelation, bound: Bound) -> tuple[Tensor, Tensor]:
         """Logarithms of the probabilities that a relation holds and fails, ``(batch, places)`` each."""
-        relation = self._relations[number]
+        relation = self._relations[node]
         classes = []
         for place, (name, entries) in enumerate(relation.classes):
             value = self._padded(name, bound)
             value = value.flatten(1, -2) if value.dim() > 2 else value.unsqueeze(1)
-            chosen = value.index_select(1, self._index(("relation", number, place), entries, value.device))
+            chosen = value.index_select(1, self._index(("relation", node, place), entries, value.device))
             logarithms = chosen if self.symbols[name].input == "logits" else -negative_log(chosen)
             classes.append(logarithms.log_softmax(-1))
         return relation.holds(classes).clamp(ABSENT, 0.0), relation.fails(classes).clamp(ABSENT, 0.0)
@@ -267,7 +265,3 @@ def switch_weights(logarithms: Tensor) -> tuple[Tensor, Tensor]:
 
 def _floor(logarithms: Tensor) -> Tensor:
     return logarithms.clamp(math.log(torch.finfo(logarithms.dtype).tiny), 0.0)
-
-
-def _any(parts: list[Proposition]) -> Proposition:
-    return parts[0] if len(parts) == 1 else ("or", tuple(parts))

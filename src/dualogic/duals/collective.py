@@ -5,6 +5,7 @@ Only a loss with ``process_group=`` has :class:`Peers`; without it nothing here 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from dualogic.duals.table import Apply, DualTable, Update
 from dualogic.errors import OptionError, StateError
 
 WORLD = "world"
@@ -28,37 +30,26 @@ def eager(function: F) -> F:
 class Peers:
     """The processes of a group, each with a part of the same global batch, possibly of different sizes and possibly empty.
 
-    The default group is looked up when it is used, so that a loss may be made before ``init_process_group`` (as Lightning
-    does); while there is none, or in a group of one, nothing is sent.
-
-    Args:
-        group: a ``torch.distributed.ProcessGroup``, or ``"world"`` for the default one.
-
-    Attributes:
-        counts: the sizes of the parts of the latest batch, by rank.
-        marked: whether any process marked its part of the latest batch.
-
-    Example:
-        >>> peers = Peers("world")
-        >>> peers.size, peers.agree(lambda: "all well")
-        (1, 'all well')
+    The group is a ``torch.distributed.ProcessGroup``, or ``"world"`` for the default one, which is looked up when it is used, so
+    that a loss may be made before ``init_process_group`` (as Lightning does); while there is none, or in a group of one, nothing
+    is sent.
     """
 
     def __init__(self, group: Any) -> None:
         self._group = group
         self._mesh: Any = None
-        self.counts: list[int] = [0]
-        self.marked = False
+        self.counts: list[int] = [0]  # the sizes of the parts of the latest batch, by rank
+        self.marked = False  # whether any process marked its part of it
 
     @property
     def group(self) -> Any:
-        """The group, or ``None`` for the default one."""
-        return None if isinstance(self._group, str) else self._group
+        """The group; of the default one, what it is by now."""
+        return dist.group.WORLD if isinstance(self._group, str) else self._group
 
     @property
     def size(self) -> int:
         """How many processes there are."""
-        if self.group is None and not (dist.is_available() and dist.is_initialized()):
+        if isinstance(self._group, str) and not (dist.is_available() and dist.is_initialized()):
             return 1
         return dist.get_world_size(self.group)
 
@@ -84,13 +75,8 @@ class Peers:
     ) -> T:
         """Do something that may fail in every process, and fail everywhere if it fails anywhere; nobody is left waiting.
 
-        Args:
-            action: what to do here.
-            size_of: the size of this process's part of the batch, from the result; kept in ``counts``.
-            is_marked: whether all should know of something in this part, from the result; kept in ``marked``.
-
-        Raises:
-            Exception: what ``action`` raised here, or a :class:`StateError` if it failed elsewhere only.
+        ``size_of`` its result is the size of this process's part of the batch, kept in ``counts``; whether one part ``is_marked``
+        is kept in ``marked``. Raised is what ``action`` raised here, or a :class:`StateError` if it failed elsewhere only.
         """
         failure: Exception | None = None
         number = 0
@@ -118,7 +104,9 @@ class Peers:
         if self.size == 1:
             return [number]
         # On the host where the group has a backend for it, so that no process waits for its accelerator.
-        device = _meeting_device(self.group)
+        devices: list[torch.device] = self.group._device_types
+        host = torch.device("cpu")
+        device = host if host in devices else devices[0]
         parts = [torch.empty(1, dtype=torch.long, device=device) for _ in range(self.size)]
         dist.all_gather(parts, torch.tensor([number], device=device), group=self.group)
         return [int(part) for part in torch.cat(parts).tolist()]
@@ -150,14 +138,14 @@ class Peers:
         if self._mesh is None or self._mesh.device_type != device.type:
             from torch.distributed.device_mesh import DeviceMesh
 
-            self._mesh = DeviceMesh.from_group(_resolve(self.group), device.type)
+            self._mesh = DeviceMesh.from_group(self.group, device.type)
         return self._mesh
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Peers:
         return Peers(self._group)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.group is not None:
+        if not isinstance(self._group, str):
             raise StateError(
                 "a LogicLoss with a process group of its own cannot be pickled, because the group cannot; save its "
                 "state_dict(), or use process_group='world' for the default group"
@@ -176,15 +164,36 @@ def make_peers(group: Any) -> Peers | None:
             f"process_group must be a torch.distributed.ProcessGroup that this process belongs to, 'world' or True for the "
             f"default group, or None for one process; got {group!r}"
         )
-    default = dist.group.WORLD
-    return Peers(WORLD if group is default else group)
+    return Peers(WORLD if group is dist.group.WORLD else group)
 
 
-def _meeting_device(group: Any) -> torch.device:
-    devices: list[torch.device] = _resolve(group)._device_types
-    host = torch.device("cpu")
-    return host if host in devices else devices[0]
+@eager
+def advance_together(
+    table: DualTable,
+    peers: Peers,
+    index: Tensor | None,
+    rows: Tensor,
+    moves: Tensor,
+    apply: Apply,
+    counted: Tensor | None,
+    selected: Tensor | None = None,
+) -> Update:
+    """The rows after a step of the global batch: what one process would compute on all parts at once.
 
-
-def _resolve(group: Any) -> Any:
-    return dist.group.WORLD if group is None else group
+    A sample that occurs several times, in whichever processes, moves by the mean of its moves; a shared row moves by the mean
+    over the global batch. The arguments are those of :meth:`DualTable.advance`, for this process's part; the processes have
+    agreed on ``counts``.
+    """
+    if peers.size == 1:
+        return table.advance(index, rows, moves, apply, counted, selected)  # type: ignore[arg-type]
+    if index is None:
+        number = moves.new_full((1,), moves.shape[0]) if counted is None else counted.sum(0).to(moves.dtype).view(-1)
+        total, number = peers.sum(torch.cat([moves.sum(0), number])).split([moves.shape[1], len(number)])
+        mean = total / number.clamp_min(1.0)
+        return table.advance(index, rows, mean.unsqueeze(0), apply, None)  # type: ignore[arg-type]
+    everywhere = peers.gather(index.to(moves.device))
+    moves = peers.gather(moves)
+    counted = None if counted is None else peers.gather(counted)
+    selected = None if selected is None else peers.gather(selected)
+    update = table.advance(everywhere, table.fetch(everywhere), moves, apply, counted, selected)
+    return dataclasses.replace(update, local=update.local[peers.mine])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dualogic.duals.options import Mapped
 from dualogic.duals.table import DualTable, SharedRow
 from dualogic.errors import OptionError
 
@@ -15,6 +16,26 @@ if TYPE_CHECKING:
     from dualogic.duals.collective import Peers
 
 PLACES = ("device", "host", "mapped", "sharded")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mapped:
+    """Keep the dual variables in a file, as in ``LogicLoss(..., table=dl.Mapped("duals.table"))``.
+
+    All of its disk space is taken when the file is made, so that a disk that is too small shows then. A later run that opens it
+    goes on with its rows; it must have the same rules, in the same order, and the same kind of rows (as for a checkpoint), or the
+    file is refused. One run at a time may use it, and of several processes each needs a path of its own. ``table="mapped"`` uses
+    a temporary file that is gone when the run ends.
+
+    Args:
+        path: of the file; made if it does not exist. ``None`` for a temporary one.
+        in_checkpoint: put the whole table into ``state_dict()`` as usual (``logic.memory().total`` bytes). If ``False``,
+            ``state_dict()`` only writes what is in memory back to the file, so a checkpoint goes with the file as it is then, and
+            later steps change that file. It loads only beside that file or a copy of it.
+    """
+
+    path: str | os.PathLike[str] | None = None
+    in_checkpoint: bool = True
 
 
 def make_table(
@@ -25,21 +46,10 @@ def make_table(
     peers: Peers | None = None,
     owner: Mapping[str, Any] | None = None,
 ) -> DualTable:
-    """The table that holds the dual variables.
+    """The table that holds the dual variables, with a row for each sample, or one row for all without ``samples``.
 
-    Args:
-        choice: ``"device"``, ``"host"``, ``"mapped"``, ``"sharded"`` (over the processes of a group), or a
-            :class:`~dualogic.duals.options.Mapped`.
-        samples: the number of training samples; ``None`` for one row that serves all.
-        width: dual variables per sample.
-        dtype: of the storage.
-        peers: the processes that train together, if there are several.
-        owner: what a loss says about itself in a checkpoint; a file remembers it.
-
-    Example:
-        >>> import torch
-        >>> make_table("host", 3, 2, torch.float32).values.shape
-        torch.Size([3, 2])
+    ``choice`` is one of :data:`PLACES` or a :class:`Mapped`; a sharded table is spread over ``peers``, and a file remembers the
+    ``owner``, what a loss says about itself in a checkpoint.
     """
     if not isinstance(choice, Mapped) and choice not in PLACES:
         names = ", ".join(map(repr, PLACES))

@@ -19,15 +19,11 @@ class Guard:
 
     On a CPU problems are raised at once and this stays empty. On an accelerator the samples concerned keep their duals, and
     the flags travel to the host in the background, to be raised a few steps later.
-
-    Args:
-        rules: by name, for messages.
-        samples: how many rows the table has; ``None`` if shared.
     """
 
     def __init__(self, rules: Mapping[str, Formula], samples: int | None) -> None:
         self.rules = rules
-        self.samples = samples
+        self.samples = samples  # `None` if they share a row
         self.flags = torch.zeros(len(rules) + 1, dtype=torch.bool)
         self._travelling: tuple[Tensor, Any] | None = None
         self._polls = 0

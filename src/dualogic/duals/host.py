@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.duals.link import Link
 from dualogic.duals.rounding import to_storage
 from dualogic.duals.table import DualTable, Update, as_index, check_range
 
@@ -42,7 +41,7 @@ class Write:
     index: Tensor  # which, on the host
     rows: Tensor  # on the device, as stored
     staged: Tensor | None  # on the host, valid once `arrived`; `None` once they are in their places
-    arrived: Any  # the event of the copy
+    arrived: Any  # the event of the copy; `None` if it was made at once
 
     def forward_to(self, index: Tensor, rows: Tensor) -> Tensor:
         """``rows`` of the samples ``index``, with those that this write changed replaced."""
@@ -55,22 +54,61 @@ class Write:
         return rows.index_copy(0, hit.to(rows.device, non_blocking=True), self.rows.index_select(0, source))
 
 
+class Link:
+    """The way between host memory and the device where steps take place.
+
+    On CUDA, copies run on a stream of their own, through pinned memory, and an event tells when one is done. Elsewhere they are
+    made at once; on a CPU there is nothing to copy.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def stage(self, values: Tensor, index: Tensor) -> Tensor:
+        """Rows of a host tensor, gathered into memory that a copy can start from."""
+        shape, pinned = (index.shape[0], values.shape[1]), self.stream is not None
+        staged = torch.empty(shape, dtype=values.dtype, device="cpu", pin_memory=pinned)
+        return torch.index_select(values, 0, index, out=staged)
+
+    def send(self, staged: Tensor) -> tuple[Tensor, Any]:
+        """Start a copy to the device; returns the tensor there and an event."""
+        if self.stream is None:
+            return staged.to(self.device), None
+        with torch.cuda.stream(self.stream):
+            rows = staged.to(self.device, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record(self.stream)
+        return rows, event
+
+    def receive(self, rows: Tensor, event: Any) -> Tensor:
+        """Make the device's current work wait for a copy; the host goes on."""
+        if self.stream is not None:
+            current = torch.cuda.current_stream(self.device)
+            current.wait_event(event)
+            rows.record_stream(current)
+        return rows
+
+    def bring_back(self, rows: Tensor) -> tuple[Tensor, Any]:
+        """Start a copy to host memory; returns the tensor there and an event."""
+        if self.stream is None:
+            return rows.cpu(), None
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.stream):
+            staged = torch.empty(rows.shape, dtype=rows.dtype, device="cpu", pin_memory=True)
+            staged.copy_(rows, non_blocking=True)
+            rows.record_stream(self.stream)
+            event = torch.cuda.Event()
+            event.record(self.stream)
+        return staged, event
+
+
 class HostTable(DualTable):
     """A ``(samples, width)`` tensor in host memory that serves steps on a device.
 
     A step needs no synchronisation if its index is on the host, as a data loader gives it; an index on the device is read back
     first. The table itself is ordinary memory that is taken up row by row; what is pinned is a batch's rows on their way.
     ``torch.compile`` leaves these methods as they are, so its graph ends and begins anew around them.
-
-    Example:
-        >>> import torch
-        >>> table = HostTable(5, 2, torch.float32)
-        >>> table.prefetch(torch.tensor([3, 1]))
-        >>> update = Update(torch.ones(1, 2), torch.tensor([3]), torch.ones(1, 2))
-        >>> table.commit(update, torch.tensor(0))
-        >>> table.fetch(torch.tensor([3, 1]))
-        tensor([[1., 1.],
-                [0., 0.]])
     """
 
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
@@ -157,7 +195,7 @@ class HostTable(DualTable):
         """Put rows that have arrived in their places, oldest first; wait until at most ``most`` writes are on their way."""
         waiting = [write for write in self._writes if write.staged is not None]
         for position, write in enumerate(waiting):
-            if not write.arrived.query():
+            if write.arrived is not None and not write.arrived.query():
                 if len(waiting) - position <= most:
                     break
                 write.arrived.synchronize()

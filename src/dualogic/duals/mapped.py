@@ -5,38 +5,22 @@ from __future__ import annotations
 import dataclasses
 import mmap
 import os
+import uuid
 from collections.abc import Collection
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from dualogic.duals.factory import Mapped
 from dualogic.duals.host import HostTable
-from dualogic.duals.options import Mapped
 from dualogic.duals.table_file import HEADER, Header, Owner, grow, open_pages
 
 
 class MappedTable(HostTable):
     """A ``(samples, width)`` tensor in a file, served as by :class:`~dualogic.duals.host.HostTable`.
 
-    Args:
-        samples: the number of rows.
-        width: dual variables per sample.
-        dtype: of the storage.
-        options: the file.
-        owner: whose rows they are; a file of another owner's is refused.
-        identity: that of a file that must be there already; ``None`` to make it if it is not.
-
-    Example:
-        >>> import tempfile, torch
-        >>> from dualogic.duals.table import Update
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     options = Mapped(f"{folder}/duals.table")
-        ...     first = MappedTable(5, 2, torch.float32, options)
-        ...     first.commit(Update(torch.ones(1, 2), torch.tensor([3]), torch.ones(1, 2)), torch.tensor(0))
-        ...     MappedTable(5, 2, torch.float32, options).fetch(torch.tensor([3, 1]))
-        tensor([[1., 1.],
-                [0., 0.]])
+    A file of another owner's is refused. One with an ``identity`` must be there already; without, it is made if it is not.
     """
 
     def __init__(
@@ -56,7 +40,8 @@ class MappedTable(HostTable):
         super().__init__(samples, width, dtype)
 
     def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:
-        wanted = Header.new(samples, width, dtype, self.owner_of_rows, self._known)
+        identity = self._known or uuid.uuid4().hex
+        wanted = Header(samples, width, str(dtype).removeprefix("torch."), self.owner_of_rows, identity)
         self._pages, self._header = open_pages(self.path, wanted, self._known is not None)
         if hasattr(mmap, "MADV_RANDOM"):
             self._pages.madvise(mmap.MADV_RANDOM)
@@ -101,21 +86,16 @@ class MappedTable(HostTable):
         self.settle()
         self._pages.flush()
         options = dataclasses.replace(self.options, path=self.path)
-        identity = self._header.identity
-        return _reopen, (self.samples, self.width, self.values.dtype, options, self.owner_of_rows, identity, self.device)
+        known = (options, self.owner_of_rows, self._header.identity)
+        return MappedTable, (self.samples, self.width, self.values.dtype, *known), {"device": self.device}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.to_(state["device"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HostTable:
         # Two tables must not write to one file: a copy is held in memory.
         state = self.__getstate__()
         return _in_memory({**state, "values": state["values"].clone()})
-
-
-def _reopen(
-    samples: int, width: int, dtype: torch.dtype, options: Mapped, owner: Owner, identity: str, device: torch.device
-) -> MappedTable:
-    table = MappedTable(samples, width, dtype, options, owner, identity)
-    table.to_(device)
-    return table
 
 
 def _in_memory(state: dict[str, Any]) -> HostTable:

@@ -35,12 +35,7 @@ class Memory:
 
 
 def format_bytes(count: int) -> str:
-    """Bytes in decimal units.
-
-    Example:
-        >>> format_bytes(800), format_bytes(5_124_668_000)
-        ('800 B', '5.12 GB')
-    """
+    """Bytes in decimal units, as in ``5.12 GB``."""
     for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.2f} {unit}"
@@ -48,15 +43,7 @@ def format_bytes(count: int) -> str:
 
 
 def copy_rows(source: Tensor, target: Tensor) -> None:
-    """Copy rows to the beginning of a table that is all zeros, without touching memory for rows that are zeros too.
-
-    Example:
-        >>> import torch
-        >>> target = torch.zeros(3, 1)
-        >>> copy_rows(torch.tensor([[0.0], [2.0]]), target)
-        >>> target.flatten()
-        tensor([0., 2., 0.])
-    """
+    """Copy rows to the beginning of a table that is all zeros, without touching memory for rows that are zeros too."""
     if source.device.type != "cpu" or source.numel() * source.element_size() < LAZY_FROM:
         target[: source.shape[0]].copy_(source)
         return

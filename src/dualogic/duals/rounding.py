@@ -27,22 +27,8 @@ def to_storage(rows: Tensor, dtype: torch.dtype, step: Tensor, index: Tensor | N
     """Rows in the type of a table; stochastically rounded where it has less than float32's precision.
 
     Infinities stay what they are (-inf marks an operand that does not exist), and numbers that the type holds exactly do not
-    change. float16 ends at 65504, where larger numbers stay.
-
-    Args:
-        rows: ``(batch, width)``.
-        dtype: of the table.
-        step: how many steps came before, ``()``.
-        index: the rows' places in the table, ``(batch,)``; ``None`` for a lone row.
-
-    Example:
-        >>> import torch
-        >>> rows = torch.full((1, 4000), 4.008)  # a quarter of the way from 4 to its neighbour 4.03125
-        >>> rounded = to_storage(rows, torch.bfloat16, torch.tensor(0), None)
-        >>> sorted(set(rounded[0].tolist()))
-        [4.0, 4.03125]
-        >>> print(f"{rounded.float().mean():.2f}")
-        4.01
+    change. float16 ends at 65504, where larger numbers stay. What is drawn depends on ``step``, how many came before, and on
+    ``index``, the rows' places in the table, ``(batch,)``; ``None`` for a lone row.
     """
     dropped = LOW_PRECISION.get(dtype)
     if dropped is None:

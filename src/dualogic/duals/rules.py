@@ -30,22 +30,15 @@ class UpdateRule:
     def move(self, columns: Tensor, weights: Tensor, slope: Tensor, centred: Tensor, mask: Tensor | None) -> Tensor:
         """What to add to the stored columns.
 
-        Args:
-            columns: as stored.
-            weights: as given by :meth:`weights`.
-            slope: the step size times ``u``, to be broadcast over the operands.
-            centred: ``c - m`` for an ``and``, ``m - c`` for an ``or``; 0 where ``mask`` is false.
-            mask: which operands exist.
+        ``slope`` is the step size times ``u``, to be broadcast over the operands; ``centred`` is ``c - m`` for an ``and``, ``m -
+        c`` for an ``or``, and 0 where ``mask``, which operands exist, is false.
         """
         raise NotImplementedError
 
     def share(self, columns: Tensor, share: float, mask: Tensor | None) -> Tensor:
         """Columns whose weights are ``(1 - share) w + share / k``, for the weights ``w`` of these (Herbster and Warmuth 1998).
 
-        Args:
-            columns: as stored.
-            share: what is divided equally among the ``k`` operands that exist; above 0.
-            mask: which operands exist; the columns of the others are left as they are.
+        The columns of operands that do not exist are left as they are. ``share`` is above 0.
         """
         raise NotImplementedError
 
@@ -54,15 +47,7 @@ class UpdateRule:
         raise NotImplementedError
 
     def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
-        """What to add to ``learned``.
-
-        Args:
-            odds: as in :meth:`lean`.
-            learned: as stored.
-            weight: as given by :meth:`lean`.
-            pull: the step size times ``u``, times how much dearer the first operand is.
-            share: see :meth:`share`.
-        """
+        """What to add to ``learned``; ``pull`` is the step size times ``u``, times how much dearer the first operand is."""
         raise NotImplementedError
 
 

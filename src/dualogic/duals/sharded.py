@@ -20,12 +20,6 @@ class ShardedTable(DualTable):
 
     :meth:`fetch` and :meth:`advance` must be called in all processes at once, also with an empty index. The blocks are those
     of a ``DTensor`` with ``Shard(0)``, which is what a checkpoint holds.
-
-    Example:
-        >>> import torch
-        >>> table = ShardedTable(5, 2, torch.float32, Peers("world"))  # one process, as nothing was started
-        >>> table.values.shape
-        torch.Size([5, 2])
     """
 
     collective = True
@@ -101,8 +95,7 @@ class ShardedTable(DualTable):
 class Route:
     """Which process asks which other for which rows ``(part,)``, for one batch.
 
-    Attributes:
-        positions: the rows of this process's block that are asked for, ordered by who asks.
+    ``positions`` are the rows of this process's block that are asked for, ordered by who asks.
     """
 
     def __init__(self, peers: Peers, index: Tensor, block: int) -> None:

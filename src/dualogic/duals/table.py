@@ -39,13 +39,7 @@ class Update:
 
 
 class DualTable:
-    """A ``(samples, width)`` tensor of stored dual variables, all zeros at first (equal weights).
-
-    Args:
-        samples: the number of rows.
-        width: dual variables per sample.
-        dtype: of the storage.
-    """
+    """A ``(samples, width)`` tensor of stored dual variables, all zeros at first (equal weights)."""
 
     shared = False
     collective = False  # whether fetch and advance need all processes of a group
@@ -76,13 +70,10 @@ class DualTable:
         )
 
     def check_index(self, index: Any, batch: int, at_once: bool, where: Any = None) -> Tensor:
-        """The index as :meth:`fetch` takes it.
+        """What the user gave, ``(batch,)`` integers, as :meth:`fetch` takes it.
 
-        Args:
-            index: what the user gave, ``(batch,)`` integers.
-            batch: the number of samples.
-            at_once: also check its range, which reads the tensor; otherwise :meth:`fetch_checked` does that on the device.
-            where: which samples count, ``(batch,)`` bool; the others may have any index, such as -1. ``None`` for all.
+        Its range is checked ``at_once``, which reads the tensor, or on the device by :meth:`fetch_checked`. Samples that do not
+        count, by ``where`` ``(batch,)``, may have any index, such as -1.
         """
         found = as_index(index, self.device, batch, None if where is None else self.samples, where)
         if at_once:
@@ -112,14 +103,9 @@ class DualTable:
     ) -> Update:
         """The rows after a step; a sample that occurs several times moves by the mean of its moves.
 
-        Args:
-            index: ``(batch,)``.
-            rows: as fetched.
-            moves: ``(batch, width)``; 0 for samples that must not move.
-            apply: makes new rows.
-            counted: which samples of the batch may move, a part of ``selected``, or which of their numbers, ``(batch, width)``;
-                ``None`` for all of them. The others keep their rows to the bit, and are no occurrences in the mean.
-            selected: which samples the step is about; ``None`` for all.
+        ``moves`` are ``(batch, width)``, and 0 for samples that must not move; ``apply`` makes new rows of them. The step is
+        about ``selected`` samples; of these the ones ``counted`` may move, or which of their numbers, ``(batch, width)``.
+        ``None`` is for all. The others keep their rows to the bit, and are no occurrences in the mean.
         """
         moves, touched = average_moves(index, moves, selected if counted is None else counted)
         new = apply(rows, moves)
@@ -244,13 +230,7 @@ def check_range(index: Tensor, samples: int) -> None:
 
 
 def has_duplicates(index: Tensor) -> bool:
-    """Whether some sample occurs twice; reads the tensor ``(batch,)``.
-
-    Example:
-        >>> import torch
-        >>> has_duplicates(torch.tensor([4, 2, 4]))
-        True
-    """
+    """Whether some sample occurs twice; reads the tensor ``(batch,)``."""
     if len(index) <= SHORT_BATCH:
         return len(set(index.tolist())) < len(index)
     ordered = index.sort().values
@@ -260,23 +240,13 @@ def has_duplicates(index: Tensor) -> bool:
 def average_moves(index: Tensor, moves: Tensor, selected: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
     """Give every occurrence of a sample in a batch the mean of the moves of all its occurrences, or of those that are selected.
 
-    Args:
-        index: ``(batch,)``.
-        moves: ``(batch, width)``; 0 where ``selected`` is false.
-        selected: ``(batch,)`` or ``(batch, width)`` bool, on the device of ``moves``; ``None`` for all.
-
-    Returns:
-        The means, and which entries are of a sample that is selected somewhere in the batch, of the shape of ``selected``.
+    Also gives which entries are of a sample that is selected somewhere in the batch. ``index`` is ``(batch,)``, ``moves``
+    ``(batch, width)`` and 0 where ``selected`` is false, and ``selected`` of either shape.
 
     Example:
         >>> import torch
         >>> average_moves(torch.tensor([4, 2, 4]), torch.tensor([[1.0], [5.0], [3.0]]))[0].flatten()
         tensor([2., 5., 2.])
-        >>> moves, touched = average_moves(
-        ...     torch.tensor([4, 2, 4]), torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([True, False, False])
-        ... )
-        >>> moves.flatten(), touched
-        (tensor([1., 0., 1.]), tensor([ True, False,  True]))
     """
     if index.device.type == "cpu" and not torch.compiler.is_compiling():
         if not has_duplicates(index):

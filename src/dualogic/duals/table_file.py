@@ -13,7 +13,6 @@ import json
 import mmap
 import os
 import tempfile
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -58,29 +57,21 @@ class Header:
     owner: Owner  # of the rows
     identity: str  # drawn when the file was made; a copy of the file keeps it
 
-    @classmethod
-    def new(cls, samples: int, width: int, dtype: torch.dtype, owner: Owner, identity: str | None) -> Header:
-        """For a table of these sizes; without an identity, with a new one."""
-        return cls(samples, width, str(dtype).removeprefix("torch."), owner, identity or uuid.uuid4().hex)
-
     @property
     def size(self) -> int:
         """Bytes of the whole file."""
         dtype: torch.dtype = getattr(torch, self.dtype)
         return HEADER + self.samples * self.width * dtype.itemsize
 
-    def write(self, file: Any) -> None:
-        """Put it at the beginning of a file, and on the disk."""
-        _write_page(file, {"title": TITLE, **dataclasses.asdict(self)})
+    def page(self) -> dict[str, Any]:
+        """What the beginning of the file says."""
+        return {"title": TITLE, **dataclasses.asdict(self)}
 
 
 def open_pages(path: str | None, wanted: Header, known: bool) -> tuple[mmap.mmap, Header]:
     """The pages of a file in memory, and its header; the file is made if there is none.
 
-    Args:
-        path: of the file; ``None`` for a temporary one, which is gone when the pages are.
-        wanted: what it must hold.
-        known: the file must be there, and be the one of ``wanted.identity``.
+    Without a path it is a temporary one, gone when the pages are. If it is ``known``, it must be that of ``wanted.identity``.
     """
     with _opened(path, known) as file:
         size = os.fstat(file.fileno()).st_size
@@ -106,16 +97,12 @@ def grow(path: str, header: Header, samples: int) -> Header:
             file.truncate(header.size)
             raise
         os.fsync(file.fileno())
-        longer.write(file)
+        _write_page(file, longer.page())
     return longer
 
 
 def reserve(file: Any, size: int, what: str) -> None:
-    """Take up ``size`` bytes of the disk for a file; what is there stays.
-
-    Raises:
-        StateError: the disk is full, or the file may not be as large; the message begins with ``what``.
-    """
+    """Take up ``size`` bytes of the disk for a file; what is there stays. An error's message begins with ``what``."""
     try:
         try:
             os.posix_fallocate(file.fileno(), 0, size)
@@ -162,7 +149,7 @@ def _make(path: str | None, file: Any, header: Header) -> None:
         # Until the last moment the file says that it is not finished: one that a crash has left is made again.
         _write_page(file, UNFINISHED)
         reserve(file, header.size, f"a table of {header.samples} samples x {header.width} dual variables cannot be made")
-        header.write(file)
+        _write_page(file, header.page())
     except BaseException:
         if path is not None:
             os.unlink(path)

@@ -10,12 +10,11 @@ from typing import Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Complement, Formula
-from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import walk
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, check_name, declare_shape
+from dualogic.formula.shape import Item, Shape, check_name, declare_shape
 from dualogic.formula.symbol import ClassExpression, Variable, check_input
-from dualogic.formula.term import Constant, Index, Number, Term, as_term
+from dualogic.formula.term import Constant, Number, Term, as_term
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
@@ -42,7 +41,6 @@ class Comparison(Formula):
     left: Term
     right: Term
     margin: float
-    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
     _instead: ClassVar[str] = (
         "(a <= x) & (x <= b) for the chained comparison a <= x <= b, and dl.apply(torch.maximum, x, y) for max(x, y)"
     )
@@ -61,7 +59,6 @@ class ClassEqual(Formula):
 
     left: ClassExpression
     right: ClassExpression
-    _written: ClassVar[str] = "{0.left} == {0.right}"
 
 
 class BooleanExpression(Formula):
@@ -73,8 +70,7 @@ class BooleanExpression(Formula):
         return self if isinstance(self, Boolean) else cast("BooleanIndex", self).operand.symbol
 
     def __getitem__(self, key: Any) -> Formula:
-        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
-        return BooleanIndex(self, items) if any(item != WHOLE for item in items) else self
+        return self._index(BooleanIndex, key)  # type: ignore[no-any-return]
 
 
 class Boolean(BooleanExpression):
@@ -122,18 +118,12 @@ def compare(operation: str, left: Any, right: Any, margin: float = 0.0) -> Formu
     first, second = as_term(left), as_term(right)
     if isinstance(first, (Number, Constant)):
         first, second, operation = second, first, MIRRORED[operation]
-    if not _has_symbol(first, second):
+    if not any(isinstance(node, (Variable, ClassExpression)) for node in walk(first, second)):
         raise FormulaTypeError(f"{first} {operation} {second} compares constants only; one side needs a symbol")
     number = float(margin) if isinstance(margin, numbers.Real) and not isinstance(margin, bool) else math.nan
     if not (math.isfinite(number) and number >= 0):
         raise OptionError(f"a margin must be a finite number of at least 0; got {margin!r} in {first} {operation} {second}")
     return Comparison(operation, first, second, number)
-
-
-def _has_symbol(*terms: Term) -> bool:
-    if isinstance(terms[0], Variable) or (isinstance(terms[0], Index) and isinstance(terms[0].operand, Variable)):
-        return True
-    return any(isinstance(node, (Variable, ClassExpression)) for node in walk(*terms))
 
 
 def lt(left: Any, right: Any, margin: float = 0.0) -> Formula:
@@ -189,9 +179,7 @@ def class_equals(operand: ClassExpression, other: Any) -> Formula:
             )
         return ClassEqual(operand, other)
     if isinstance(other, NumberExpression):
-        from dualogic.formula.relation import relate
-
-        return relate("==", operand, other)
+        return compare("==", operand, other)
     if isinstance(other, (Formula, Term)):
         raise FormulaTypeError(f"{operand} is a class; it cannot be compared with {other}")
     return ClassIn(operand, (operand.symbol.class_index(other),))

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, ShapeError, SizeError
 from dualogic.formula.node import Node, intern, walk
-from dualogic.formula.shape import Deferred, broadcast, format_shape, normalize_dims, remove_dims
+from dualogic.formula.shape import broadcast, format_shape, normalize_dims
 from dualogic.formula.symbol import MaskExpression, as_mask
 
 if TYPE_CHECKING:
     import torch
 
 EXPANSION_LIMIT = 1_000_000
+
+
+def _joining(connective: str, reflected: bool = False) -> Callable[[Any, Any], Formula]:
+    """A method for an operator, with the formula on its left, or on its right."""
+
+    def join(self: Any, other: Any) -> Formula:
+        from dualogic.formula import join
+
+        operands = (other, self) if reflected else (self, other)
+        return cast("Formula", getattr(join, connective)(*operands))
+
+    return join
 
 
 class Formula(Node):
@@ -35,40 +48,21 @@ class Formula(Node):
         tensor([ True, False])
     """
 
-    def _join(self, connective: str, *operands: Any) -> Formula:
-        from dualogic.formula import join
-
-        return cast("Formula", getattr(join, connective)(*operands))
-
-    def __and__(self, other: Any) -> Formula:
-        return self._join("And", self, other)
-
-    def __rand__(self, other: Any) -> Formula:
-        return self._join("And", other, self)
-
-    def __or__(self, other: Any) -> Formula:
-        return self._join("Or", self, other)
-
-    def __ror__(self, other: Any) -> Formula:
-        return self._join("Or", other, self)
-
-    def __rshift__(self, other: Any) -> Formula:
-        return self._join("Implies", self, other)
-
-    def __rrshift__(self, other: Any) -> Formula:
-        return self._join("Implies", other, self)
+    __and__, __rand__ = _joining("And"), _joining("And", True)
+    __or__, __ror__ = _joining("Or"), _joining("Or", True)
+    __rshift__, __rrshift__ = _joining("Implies"), _joining("Implies", True)
 
     def __invert__(self) -> Formula:
-        return self._join("Not", self)
+        from dualogic.formula.join import Not
 
-    def __bool__(self) -> bool:
-        raise FormulaTypeError(
-            f"the formula {self.brief()} has no truth value before tensors are bound. Write '&' for 'and', '|' for 'or', '~' for "
-            f"'not', '>>' for 'if', dl.And(...) and dl.Or(...) for all([...]) and any([...]), {self._instead}; for values, call "
-            f".satisfied(...)"
-        )
+        return Not(self)
 
     _instead: ClassVar[str] = "and (a <= x) & (x <= b) for the chained comparison a <= x <= b"
+    _no_truth = (
+        "the formula {0} has no truth value before tensors are bound. Write '&' for 'and', '|' for 'or', '~' for 'not', '>>' for "
+        "'if', dl.And(...) and dl.Or(...) for all([...]) and any([...]), {1}; for values, call .satisfied(...)"
+    )
+    _no_loop = "a formula cannot be looped over; quantify over its axes with .all() or .any(), in {0}"
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, numbers.Number):
@@ -103,16 +97,11 @@ class Formula(Node):
     def _quantify(self, operation: str, dim: Any, where: Any, duals: str) -> Formula:
         if duals not in ("each", "tied"):
             raise OptionError(f"duals must be 'each' or 'tied' in .{operation}(); got {duals!r}")
-        dims = normalize_dims(dim, self.shape, Deferred(self.__str__))
+        dims = normalize_dims(dim, self.shape, self)
         return Quantifier(operation, self, dims, None if where is None else as_mask(where), duals == "tied")
 
     def __getitem__(self, key: Any) -> Formula:
         raise FormulaTypeError(f"a compound formula cannot be indexed; index the terms inside {self.brief()} instead")
-
-    def __iter__(self) -> Any:
-        raise FormulaTypeError(
-            f"a formula cannot be looped over; quantify over its axes with .all() or .any(), in {self.brief()}"
-        )
 
     def _no_comparison(self, other: Any) -> Formula:
         raise FormulaTypeError(
@@ -195,8 +184,7 @@ class Junction(Formula):
     _digest: ClassVar[int]  # set for each node
 
     def __post_init__(self) -> None:
-        text = Deferred(lambda: f" {self.operation} ".join(f"({operand})" for operand in self.operands))
-        self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
+        super().__post_init__()
         self._derive("_digest", functools.reduce(_extend_digest, self.operands, 0))
 
     def _key(self) -> tuple[Any, ...]:
@@ -219,21 +207,15 @@ def _extend_digest(digest: int, operand: Formula) -> int:
     return hash((digest, id(operand)))
 
 
+@dataclasses.dataclass(frozen=True)
 class _Chain:
     """The operands of a chain as part of a key, with a hash that grows with them."""
 
-    __slots__ = ("digest", "operands")
-
-    def __init__(self, digest: int, operands: tuple[Formula, ...]) -> None:
-        self.digest = digest
-        self.operands = operands
+    digest: int
+    operands: tuple[Formula, ...]  # which, unlike terms, are compared by identity
 
     def __hash__(self) -> int:
         return self.digest
-
-    def __eq__(self, other: object) -> bool:
-        # Formulas, unlike terms, are compared by identity.
-        return isinstance(other, _Chain) and self.digest == other.digest and self.operands == other.operands
 
 
 class Complement(Formula):
@@ -247,7 +229,6 @@ class Implication(Formula):
 
     antecedent: Formula
     consequent: Formula
-    _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 
 class Equivalence(Formula):
@@ -256,7 +237,6 @@ class Equivalence(Formula):
     left: Formula
     right: Formula
     negated: bool
-    _written: ClassVar[str] = "{0}"
 
 
 class Cardinality(Formula):
@@ -274,8 +254,7 @@ class Cardinality(Formula):
                 f"{name} over {len(self.operands)} formulas stands for {clauses:,} clauses (at most {EXPANSION_LIMIT:,}); "
                 f"bound the sum of a real-valued term instead, as in p.sum() <= {self.bound}"
             )
-        text = Deferred(lambda: f"{name}({', '.join(map(str, self.operands))})")
-        self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
+        super().__post_init__()
 
 
 class Quantifier(Formula):
@@ -288,14 +267,12 @@ class Quantifier(Formula):
     tied: bool
 
     def __post_init__(self) -> None:
-        if self.where is not None:
-            text = Deferred(lambda: f"({self.operand}).{self.operation}(where={self.where})")
-            if broadcast((self.operand.shape, self.where.shape), text) != self.operand.shape:
-                raise ShapeError(
-                    f"the mask has axes {format_shape(self.where.shape)}, more than the {format_shape(self.operand.shape)} of "
-                    f"the formula in {text}"
-                )
-        self._derive("shape", remove_dims(self.operand.shape, self.dims))
+        if self.where is not None and broadcast((self.operand.shape, self.where.shape), self) != self.operand.shape:
+            raise ShapeError(
+                f"the mask has axes {format_shape(self.where.shape)}, more than the {format_shape(self.operand.shape)} of the "
+                f"formula in {self.brief()}"
+            )
+        super().__post_init__()
 
 
 class Level(Formula):
@@ -315,7 +292,6 @@ class Resting(Formula):
     consequent: Formula  # in normal form
     share: float | None  # how much of the antecedent is evidence; `None` where that is to be found out
     turned: bool = False  # it was written the other way round, `~consequent >> ~antecedent`
-    _written: ClassVar[str] = "({0.antecedent}) >> ({0.consequent})"
 
 
 class Premise(Formula):

@@ -11,10 +11,8 @@ from dualogic.formula.shape import Shape, as_axes, check_name, declare_shape, ma
 from dualogic.formula.term import Term, as_term
 
 PRINTED_FUNCTIONS = frozenset(
-    {
-        *("abs", "And", "AtMost", "ExactlyOne", "Iff", "Implies", "Not", "Or", "Xor"),
-        *("eq", "evidence", "ge", "gt", "le", "level", "lt", "ne"),
-    }
+    {"abs", "And", "AtMost", "ExactlyOne", "Iff", "Implies", "Not", "Or", "Xor"}
+    | {"eq", "evidence", "ge", "gt", "le", "level", "lt", "ne"}
 )
 """What the text form calls already; a user's function of that name would read as something else."""
 

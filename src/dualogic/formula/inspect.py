@@ -7,7 +7,7 @@ from typing import Any
 
 from dualogic.errors import SymbolError
 from dualogic.formula.atom import Boolean, BooleanIndex
-from dualogic.formula.function import Application
+from dualogic.formula.function import PRINTED_FUNCTIONS, Application
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberTable
 from dualogic.formula.shape import Axis, Ragged, shorten
@@ -18,24 +18,28 @@ SYMBOLS = (Variable, Categorical, Boolean, Mask)
 INDEXED = (Index, ClassIndex, BooleanIndex, MaskIndex)
 
 
+def has_name(node: Any) -> bool:
+    """Whether a node has a name of its own: a symbol, a named constant or a user's function."""
+    return getattr(node, "name", None) is not None and not (isinstance(node, NumberTable) and node.name in PRINTED_FUNCTIONS)
+
+
 def collect_symbols(nodes: Iterable[Node]) -> dict[str, Node]:
     """The symbols among ``nodes`` by name; two different ones of the same name are refused."""
     symbols: dict[str, Node] = {}
     names: dict[str, Any] = {}
     axes: dict[str, Axis] = {}
-    for node in nodes:
-        if not (isinstance(node, (*SYMBOLS, Application, NumberTable)) or (isinstance(node, Constant) and node.name is not None)):
-            continue
+    for node in filter(has_name, nodes):
         meaning: Any = node.function if isinstance(node, (Application, NumberTable)) else node
-        known = names.setdefault(str(node.name), meaning)
+        name: str = node.name  # type: ignore[attr-defined]
+        known = names.setdefault(name, meaning)
         if known is not meaning and (isinstance(known, Node) or isinstance(meaning, Node) or known != meaning):
             raise SymbolError(
-                f"the name {node.name!r} is declared twice with different meanings: {describe(known)} and {describe(meaning)}; "
+                f"the name {name!r} is declared twice with different meanings: {describe(known)} and {describe(meaning)}; "
                 f"rename one"
             )
         if not isinstance(node, SYMBOLS):
             continue
-        symbols[node.name] = node
+        symbols[name] = node
         for size in node.shape:
             if isinstance(size, Ragged) and axes.setdefault(size.axis.name, size.axis) != size.axis:
                 raise SymbolError(f"the axis {size.axis.name!r} is declared twice with different maximal lengths")

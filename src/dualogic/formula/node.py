@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from typing_extensions import dataclass_transform
+from typing_extensions import Self, dataclass_transform
 
 from dualogic.errors import FormulaTypeError
 from dualogic.formula.indexing import items_to_key, resolve_index
-from dualogic.formula.shape import BRIEF, Deferred, Shape, broadcast, shorten
+from dualogic.formula.shape import BRIEF, WHOLE, Shape, broadcast, remove_dims, shorten
 
 if TYPE_CHECKING:
     from dualogic.formula.connective import Formula
@@ -36,6 +37,7 @@ class _Interning(type):
     def __init__(cls, *arguments: Any) -> None:
         super().__init__(*arguments)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)  # type: ignore[arg-type]
+        cls._names: tuple[str, ...] = cls.__match_args__  # type: ignore[attr-defined]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return intern(super().__call__(*args, **kwargs))
@@ -57,6 +59,7 @@ class Node(metaclass=_Interning):
     """
 
     __hash__ = object.__hash__
+    _names: ClassVar[tuple[str, ...]]  # of the fields
     shape: ClassVar[Shape]  # the axes after the batch axis; set for each node
     # numpy arrays on the left of an operator give way to the node's own reflected operator.
     __array_ufunc__ = None
@@ -71,47 +74,33 @@ class Node(metaclass=_Interning):
             f"dl.apply(torch.{name}, x)"
         )
 
-    @classmethod
-    def _field_names(cls) -> tuple[str, ...]:
-        names = cls.__dict__.get("_names")
-        if names is None:
-            names = tuple(field.name for field in dataclasses.fields(cls))
-            cls._names = names  # type: ignore[attr-defined]
-        return cast("tuple[str, ...]", names)
-
     def _key(self) -> tuple[Any, ...]:
         """What tells this node from all others."""
-        return (type(self), *[_fingerprint(getattr(self, name)) for name in self._field_names()])
-
-    _written: ClassVar[str] = ""  # of a node with two sides: what a message calls it whose axes do not fit
+        return (type(self), *map(_fingerprint, self.fields()))
 
     def __post_init__(self) -> None:
-        # The axes of two sides, of a symbol, of what is indexed, and of what has one operand; any other node finds its own.
+        # The axes of a symbol, or of all parts together; indexed or reduced. A node with others finds its own.
         node: Any = self
-        names = self._field_names()
-        if self._written:
-            first, second = (node.left, node.right) if "left" in names else (node.antecedent, node.consequent)
-            shape = broadcast((first.shape, second.shape), Deferred(lambda: self._written.format(self)))
-        else:
-            shape = node.sizes if "sizes" in names else node.operand.shape
+        names = self._names
+        shape = node.sizes if "sizes" in names else broadcast([child.shape for child in children(self)], self)
         if "items" in names:
-            _, shape = resolve_index(shape, items_to_key(node.items), Deferred(self.__str__))
-        self._derive("shape", shape)
+            _, shape = resolve_index(shape, items_to_key(node.items), self)
+        self._derive("shape", remove_dims(shape, node.dims) if "dims" in names else shape)
 
     def _derive(self, name: str, value: Any) -> None:
         """Set a derived attribute (a shape, for instance) on this frozen node."""
         object.__setattr__(self, name, value)
 
+    def fields(self) -> list[Any]:
+        """The values of the fields, in order."""
+        return [getattr(self, name) for name in self._names]
+
     def __reduce__(self) -> tuple[Any, ...]:
         # One flat list, children first: a long sum is a deep tree, and pickle would recurse into it.
-        places = {id(node): _Place(number) for number, node in enumerate(walk(self))}
-        records = [
-            (type(node), tuple(_encode(getattr(node, name), places) for name in node._field_names())) for node in walk(self)
-        ]
+        nodes = walk(self)
+        places = {id(node): _Place(number) for number, node in enumerate(nodes)}
+        records = [(type(node), map_fields(node.fields(), Node, lambda child: places[id(child)])) for node in nodes]
         return _rebuild, (records,)
-
-    def __copy__(self) -> Node:
-        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
         return self
@@ -122,43 +111,53 @@ class Node(metaclass=_Interning):
 
         return shorten(to_rope(self).start(BRIEF + 1))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         from dualogic.formula.printing import to_text
 
         return to_text(self)
 
-    def __repr__(self) -> str:
-        return str(self)
+    _no_truth: ClassVar[str]  # what to say where Python asks whether a node is true: {0} is its text, {1} what to write instead
+    _no_loop: ClassVar[str]  # where it loops over it
+    _instead: ClassVar[str] = ""
+
+    def __bool__(self) -> bool:
+        raise FormulaTypeError(self._no_truth.format(self.brief(), self._instead))
+
+    def __iter__(self) -> Any:
+        raise FormulaTypeError(self._no_loop.format(self.brief()))
+
+    def _index(self, kind: Any, key: Any) -> Any:
+        """A node of this kind for ``self[key]``; this node itself if the key keeps all of it."""
+        items, _ = resolve_index(self.shape, key, self)
+        return kind(self, items) if any(item != WHOLE for item in items) else self
 
 
 class _Place(int):
     """Stands for the node at this position of a pickled list."""
 
 
-def _encode(value: Any, places: dict[int, _Place]) -> Any:
-    if isinstance(value, Node):
-        return places[id(value)]
-    return tuple(_encode(item, places) for item in value) if isinstance(value, tuple) else value
-
-
-def _decode(value: Any, nodes: list[Node]) -> Any:
-    if isinstance(value, _Place):
-        return nodes[value]
-    return tuple(_decode(item, nodes) for item in value) if isinstance(value, tuple) else value
+def map_fields(fields: Iterable[Any], kind: type, change: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """The fields of a node, with ``change`` of all that is of a kind in its place."""
+    found = list(fields)
+    for place, value in enumerate(found):
+        if isinstance(value, kind):
+            found[place] = change(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], kind):
+            found[place] = tuple(map(change, value))
+    return tuple(found)
 
 
 def _rebuild(records: list[tuple[type[Node], tuple[Any, ...]]]) -> Node:
     nodes: list[Node] = []
     for kind, fields in records:
-        nodes.append(kind(*(_decode(value, nodes) for value in fields)))
+        nodes.append(kind(*map_fields(fields, _Place, nodes.__getitem__)))
     return nodes[-1]
 
 
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes that ``node`` is made of, in order."""
     found: list[Node] = []
-    for name in node._field_names():
-        value = getattr(node, name)
+    for value in node.fields():
         if isinstance(value, Node):
             found.append(value)
         elif isinstance(value, tuple):
@@ -185,66 +184,47 @@ def walk(*roots: Node) -> list[Node]:
 Value = TypeVar("Value", bound=Node)
 
 
+def arithmetic(sign: str, reflected: bool = False) -> Callable[[Operators[Value], Any], Value]:
+    """A method for a sign, with the node on its left, or on its right."""
+
+    def calculate(self: Operators[Value], other: Any) -> Value:
+        return self._calculate(sign, other, self) if reflected else self._calculate(sign, self, other)
+
+    return calculate
+
+
+def _comparison(sign: str) -> Callable[[Any, Any], Formula]:
+    return lambda self, other: self._compare(sign, other)
+
+
 class Operators(Node, Generic[Value]):
     """``+ - * **`` on either side of something else, and comparisons with it; a subclass says what is made of them."""
+
+    _no_formula: ClassVar[str]  # what to say of one between connectives
 
     def _calculate(self, operation: str, left: Any, right: Any) -> Value:
         raise NotImplementedError
 
     def _compare(self, operation: str, other: Any) -> Formula:
-        raise NotImplementedError
+        from dualogic.formula.atom import compare
 
-    _no_formula: ClassVar[str]
-    """What to say of one between connectives."""
+        return compare(operation, self, other)
 
     def _refuse_logic(self, other: Any = None) -> Formula:
         raise FormulaTypeError(self._no_formula.format(self.brief()))
+
+    def __pos__(self) -> Self:
+        return self
 
     __and__ = __rand__ = __or__ = __ror__ = __rshift__ = __rrshift__ = _refuse_logic
 
     def __invert__(self) -> Formula:
         return self._refuse_logic()
 
-    def __add__(self, other: Any) -> Value:
-        return self._calculate("+", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return self._calculate("+", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return self._calculate("-", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self._calculate("-", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return self._calculate("*", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return self._calculate("*", other, self)
-
-    def __pow__(self, other: Any) -> Value:
-        return self._calculate("**", self, other)
-
-    def __rpow__(self, other: Any) -> Value:
-        return self._calculate("**", other, self)
-
-    def __le__(self, other: Any) -> Formula:
-        return self._compare("<=", other)
-
-    def __lt__(self, other: Any) -> Formula:
-        return self._compare("<", other)
-
-    def __ge__(self, other: Any) -> Formula:
-        return self._compare(">=", other)
-
-    def __gt__(self, other: Any) -> Formula:
-        return self._compare(">", other)
-
-    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
-        return self._compare("==", other)
-
-    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
-        return self._compare("!=", other)
-
+    __add__, __radd__ = arithmetic("+"), arithmetic("+", True)
+    __sub__, __rsub__ = arithmetic("-"), arithmetic("-", True)
+    __mul__, __rmul__ = arithmetic("*"), arithmetic("*", True)
+    __pow__, __rpow__ = arithmetic("**"), arithmetic("**", True)
+    __le__, __lt__, __ge__, __gt__ = map(_comparison, ("<=", "<", ">=", ">"))
+    __eq__, __ne__ = _comparison("=="), _comparison("!=")  # type: ignore[assignment]
     __hash__ = Node.__hash__

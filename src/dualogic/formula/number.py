@@ -6,15 +6,12 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dualogic.errors import FormulaTypeError, SizeError
 from dualogic.formula.node import Operators
-from dualogic.formula.shape import Deferred, as_int, broadcast
+from dualogic.formula.shape import as_int
 from dualogic.formula.term import ARITHMETIC, Number, Term
-
-if TYPE_CHECKING:
-    from dualogic.formula.connective import Formula
 
 PAIRS = 1_000_000  # how many combinations of its parts' values one operation may have
 LARGEST = 2**53  # whole numbers up to here are exact, also as floating point numbers
@@ -45,16 +42,8 @@ class NumberExpression(Operators["NumberExpression"]):
     def __neg__(self) -> NumberExpression:
         return NumberArithmetic("-", Number(0.0), as_number(self))
 
-    def __pos__(self) -> NumberExpression:
-        return self
-
     def __abs__(self) -> NumberExpression:
         return NumberTable("abs", operator.abs, (as_number(self),))
-
-    def _compare(self, operation: str, other: Any) -> Formula:
-        from dualogic.formula.relation import relate
-
-        return relate(operation, self, other)
 
     def _no_fraction(self, other: Any) -> NumberExpression:
         raise FormulaTypeError(
@@ -67,12 +56,8 @@ class NumberExpression(Operators["NumberExpression"]):
     def __getitem__(self, key: Any) -> NumberExpression:
         raise FormulaTypeError(f"index the classes inside {self.brief()} instead of the whole, as in a[0] + b[0]")
 
-    def __iter__(self) -> Any:
-        raise FormulaTypeError(f"{self.brief()} cannot be looped over; index its classes instead")
-
-    def __bool__(self) -> bool:
-        raise FormulaTypeError(f"the number {self.brief()} has no truth value; compare it, as in {self.brief()} == 0")
-
+    _no_loop = "{0} cannot be looped over; index its classes instead"
+    _no_truth = "the number {0} has no truth value; compare it, as in {0} == 0"
     _no_formula = (
         "'&', '|', '~' and '>>' join formulas, but {} is a number; put each comparison in parentheses, as in "
         "(a + b == 3) & (a < b)"
@@ -85,17 +70,15 @@ class NumberArithmetic(NumberExpression):
     operation: str
     left: NumberExpression | Number
     right: NumberExpression | Number
-    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        text = Deferred(lambda: self._written.format(self))
         if self.operation == "**" and not 0 <= values_of(self.right)[0] <= values_of(self.right)[-1] <= LARGEST_POWER:
-            raise FormulaTypeError(f"a power of a whole number must be one from 0 to {LARGEST_POWER}, in {text}")
+            raise FormulaTypeError(f"a power of a whole number must be one from 0 to {LARGEST_POWER}, in {self.brief()}")
         if isinstance(self.left, Number) and isinstance(self.right, Number):
-            raise FormulaTypeError(f"{text} has no class in it; write the number itself")
+            raise FormulaTypeError(f"{self.brief()} has no class in it; write the number itself")
         function = ARITHMETIC[self.operation]
-        self._derive("values", _combine(lambda pairs: [function(*pair) for pair in pairs], (self.left, self.right), text))
+        self._derive("values", _combine(self, lambda pairs: [function(*pair) for pair in pairs], (self.left, self.right)))
 
 
 class NumberTable(NumberExpression):
@@ -106,9 +89,8 @@ class NumberTable(NumberExpression):
     operands: tuple[NumberExpression | Number, ...]
 
     def __post_init__(self) -> None:
-        text = Deferred(lambda: f"{self.name}({', '.join(map(str, self.operands))})")
-        self._derive("shape", broadcast([operand.shape for operand in self.operands], text))
-        self._derive("values", _combine(self._look_up, self.operands, text))
+        super().__post_init__()
+        self._derive("values", _combine(self, self._look_up, self.operands))
 
     def _look_up(self, rows: list[tuple[int, ...]]) -> list[int]:
         import torch
@@ -139,17 +121,20 @@ def values_of(number: NumberExpression | Number) -> Sequence[int]:
     return (int(number.value),) if isinstance(number, Number) else number.values
 
 
-def _combine(function: Callable[[Any], Any], parts: tuple[NumberExpression | Number, ...], text: Deferred) -> tuple[int, ...]:
+def _combine(
+    whole: NumberExpression, function: Callable[[Any], Any], parts: tuple[NumberExpression | Number, ...]
+) -> tuple[int, ...]:
     ranges = list(map(values_of, parts))
     count = math.prod(map(len, ranges))
     if count > PAIRS:
         raise SizeError(
-            f"{text} has {count:,} combinations of values, more than {PAIRS:,}; state it in smaller parts, as in a sum digit by "
-            f"digit with a carry that is a class of its own"
+            f"{whole.brief()} has {count:,} combinations of values, more than {PAIRS:,}; state it in smaller parts, as in a sum "
+            f"digit by digit with a carry that is a class of its own"
         )
     found = sorted(set(function(list(itertools.product(*ranges)))))
-    if max(abs(found[0]), abs(found[-1])) > LARGEST:
-        raise SizeError(f"{text} can be as large as {max(abs(found[0]), abs(found[-1])):.3g}, more than {LARGEST:.3g}")
+    largest = max(abs(found[0]), abs(found[-1]))
+    if largest > LARGEST:
+        raise SizeError(f"{whole.brief()} can be as large as {largest:.3g}, more than {LARGEST:.3g}")
     return tuple(found)
 
 

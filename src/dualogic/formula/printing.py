@@ -17,7 +17,7 @@ from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.indexing import format_items
 from dualogic.formula.inspect import INDEXED, SYMBOLS
-from dualogic.formula.node import Node
+from dualogic.formula.node import Node, walk
 from dualogic.formula.number import NumberArithmetic, NumberTable
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import format_count
@@ -112,51 +112,22 @@ def stands_for(text: str, node: Node) -> bool:
 def to_rope(node: Node) -> Rope:
     """The text of any node, with the parts that it shares."""
     texts = _Texts()
-    texts.add(node)
-    return texts.done[id(node)][0]
+    for part in walk(node):
+        texts[id(part)] = _RENDERERS[type(part)](part, texts)
+    return texts[id(node)][0]
 
 
-class _Texts:
-    """The texts of nodes, each made once and without recursion: a long sum is a tree as deep as it is long."""
-
-    def __init__(self) -> None:
-        self.done: dict[int, Text] = {}
-        self._lacking: list[Node] = []
-
-    def add(self, root: Node) -> None:
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if id(node) in self.done:
-                stack.pop()
-                continue
-            self._lacking = []
-            text = _RENDERERS[type(node)](node, self)
-            if self._lacking:
-                stack.extend(self._lacking)
-            else:
-                self.done[id(node)] = text
-                stack.pop()
-
-    def render(self, node: Node) -> Text:
-        """The text of a part; if it is not there yet, something in its place, and the whole is made again later."""
-        found = self.done.get(id(node))
-        if found is None:
-            self._lacking.append(node)
-            return _NOTHING
-        return found
+class _Texts(dict[int, Text]):
+    """The texts of the nodes below one, by their ids."""
 
     def bare(self, node: Node) -> Rope:
         """A part where nothing binds to it."""
-        return self.render(node)[0]
+        return self[id(node)][0]
 
     def wrap(self, node: Node, strength: int) -> Rope:
         """A part in brackets, unless it binds at least as strongly as its place asks for."""
-        text, own = self.render(node)
+        text, own = self[id(node)]
         return text if own >= strength else Rope("(", text, ")")
-
-
-_NOTHING: Text = (Rope(), CALL)
 
 
 def _called(opening: str, operands: Sequence[Node], texts: _Texts, closing: str = ")") -> Text:
@@ -276,7 +247,7 @@ _RENDERERS: dict[type, Callable[[Any, _Texts], Text]] = {
     **dict.fromkeys((Junction, MaskJunction), _junction),
     **dict.fromkeys((Complement, MaskComplement), _complement),
     **dict.fromkeys((Implication, Resting), _implication),
-    connective.Premise: lambda node, texts: texts.render(node.operand),
+    connective.Premise: lambda node, texts: texts[id(node.operand)],
     Equivalence: lambda node, texts: _called("Xor(" if node.negated else "Iff(", (node.left, node.right), texts),
     Cardinality: lambda node, texts: _called("ExactlyOne(" if node.exact else f"AtMost({node.bound}, ", node.operands, texts),
     Quantifier: _quantifier,

@@ -4,65 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualogic.formula.atom import ClassEqual, ClassIn, Comparison
-from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
-from dualogic.formula.evidence import Evidence
+from dualogic.formula.atom import BooleanExpression
+from dualogic.formula.connective import Formula, Quantifier
 from dualogic.formula.indexing import items_to_key
+from dualogic.formula.node import Node, map_fields
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import WHOLE, Item, Shape
-from dualogic.formula.symbol import MaskExpression
 
 NEW: Item = ("new",)
 
 
-def reindex(formula: Formula, items: tuple[Item, ...]) -> Formula:
-    """``formula[items]``: ``WHOLE``, ``NEW`` or ``("at", position)`` for each axis in order."""
+def reindex(node: Any, items: tuple[Item, ...]) -> Any:
+    """``node[items]`` for a formula, or a term, class or mask in it: ``WHOLE``, ``NEW`` or ``("at", position)`` for each axis.
+
+    Of more items than a part has axes the last ones count, as it is broadcast against the whole from the right.
+    """
+    items = _fitting(node.shape, items)
     if all(item == WHOLE for item in items):
-        return formula
-    if isinstance(formula, (Junction, Complement, Level, Evidence, Implication, Equivalence, Cardinality)):
-        return type(formula)(*(_reindex_field(getattr(formula, name), items) for name in formula._field_names()))
-    if isinstance(formula, Quantifier):
-        return _reindex_quantifier(formula, items)
-    if isinstance(formula, Comparison):
-        left, right = (select(term, term.shape, items) for term in (formula.left, formula.right))
-        return Comparison(formula.operation, left, right, formula.margin)
-    if isinstance(formula, ClassEqual):
-        return ClassEqual(*(select(side, side.shape, items) for side in (formula.left, formula.right)))
-    if isinstance(formula, ClassIn):
-        return ClassIn(select(formula.operand, formula.operand.shape, items), formula.classes)
-    if isinstance(formula, ClassRelation):
-        chosen = [select(leaf, leaf.shape, items) for leaf in formula.leaves]
-        return ClassRelation(formula.operation, *formula.rebuild(chosen))
-    indexed: Formula = select(formula, formula.shape, items)
-    return indexed
-
-
-def _reindex_field(value: Any, items: tuple[Item, ...]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_reindex_field(part, items) for part in value)
-    return reindex(value, _fitting(value.shape, items)) if isinstance(value, Formula) else value
+        return node
+    if isinstance(node, BooleanExpression) or not isinstance(node, Formula):
+        return node[items_to_key(items)]
+    if isinstance(node, Quantifier):
+        return _reindex_quantifier(node, items)
+    if isinstance(node, ClassRelation):
+        return ClassRelation(node.operation, *node.rebuild([reindex(leaf, items) for leaf in node.leaves]))
+    return type(node)(*map_fields(node.fields(), Node, lambda part: reindex(part, items)))
 
 
 def _fitting(shape: Shape, items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """The items that apply to a part of this shape, which is broadcast against the whole from the right."""
     kept: list[Item] = []
     left = len(shape)
     for item in reversed(items):
         if not left:
             break
-        if item != NEW:
-            left -= 1
-            # A broadcast axis has only one entry, which serves every position.
-            kept.append(("at", 0) if item[0] == "at" and shape[left] == 1 else item)
-        else:
-            kept.append(item)
+        left -= item != NEW
+        # A broadcast axis has only one entry, which serves every position.
+        kept.append(("at", 0) if item[0] == "at" and shape[left] == 1 else item)
     return tuple(reversed(kept))
-
-
-def select(node: Any, shape: Shape, items: tuple[Item, ...]) -> Any:
-    """``node[items]`` for a term, a mask, a class or a Boolean."""
-    fitting = _fitting(shape, items)
-    return node if all(item == WHOLE for item in fitting) else node[items_to_key(fitting)]
 
 
 def _reindex_quantifier(formula: Quantifier, items: tuple[Item, ...]) -> Formula:
@@ -83,7 +61,5 @@ def _reindex_quantifier(formula: Quantifier, items: tuple[Item, ...]) -> Formula
             if item != NEW:
                 break
     inner += remaining  # new axes after the last one
-    where: MaskExpression | None = formula.where
-    if where is not None:
-        where = select(where, where.shape, tuple(inner))
+    where = None if formula.where is None else reindex(formula.where, tuple(inner))
     return Quantifier(formula.operation, reindex(formula.operand, tuple(inner)), tuple(dims), where, formula.tied)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dualogic.errors import FormulaTypeError, SymbolError
+from dualogic.errors import SymbolError
 from dualogic.formula.atom import MIRRORED
 from dualogic.formula.connective import Complement, Formula
 from dualogic.formula.node import children, walk
@@ -29,7 +29,6 @@ class ClassRelation(Formula):
     operation: str
     left: NumberExpression | Number
     right: NumberExpression | Number
-    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
     leaves: ClassVar[tuple[ClassExpression, ...]]  # the distinct classes in it
     steps: ClassVar[tuple[Step, ...]]  # how the sides are computed from them
     sides: ClassVar[tuple[int, int]]  # which steps are the left and the right side
@@ -87,11 +86,6 @@ def relate(operation: str, left: Any, right: Any) -> Formula:
 
     One that holds for all classes, or for none, is refused.
     """
-    if isinstance(left, Formula) or isinstance(right, Formula):
-        raise FormulaTypeError(
-            f"a formula cannot be compared with {operation!r}, in {left} {operation} {right}. A chained comparison such as "
-            f"0 <= a <= 5 must be written (a >= 0) & (a <= 5)"
-        )
     if operation == "!=":
         return Complement(relate("==", left, right))
     first, second = as_number(left), as_number(right)

@@ -1,4 +1,4 @@
-"""Declared axes: fixed or ragged sizes, broadcasting, and numpy-style indexing of them.
+"""Declared axes: fixed or ragged sizes, and broadcasting.
 
 A *shape* here never includes the batch axis. Each entry is an ``int`` or a :class:`Ragged` size, whose actual length is
 known only when a tensor is bound.
@@ -10,10 +10,13 @@ import dataclasses
 import keyword
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Union
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Union
 
 from dualogic.errors import FormulaTypeError, ShapeError, SymbolError
+
+if TYPE_CHECKING:
+    from dualogic.formula.node import Node
 
 RESERVED_NAMES = frozenset({"index", "where", "believe", "tol", "lead", "class_cost", "labels", "rules", "self", "true", "false"})
 
@@ -31,16 +34,6 @@ def format_count(number: int) -> str:
     if number < 10**15:
         return f"{number:,}"
     return f"about 10^{int(number.bit_length() * math.log10(2.0))}"
-
-
-class Deferred:
-    """The text of an expression, made only when an error message needs it."""
-
-    def __init__(self, make: Callable[[], str]) -> None:
-        self.make = make
-
-    def __str__(self) -> str:
-        return shorten(self.make())
 
 
 def check_name(name: object, what: str) -> str:
@@ -150,8 +143,10 @@ def max_shape(shape: Shape) -> tuple[int, ...]:
     return tuple(map(max_size, shape))
 
 
-def broadcast(shapes: Sequence[Shape], where: Deferred) -> Shape:
+def broadcast(shapes: Sequence[Shape], where: Node) -> Shape:
     """Broadcast shapes as numpy does, aligned at the last axis; ``where`` is the expression, for the error message."""
+    if len(set(shapes)) == 1:
+        return shapes[0]
     rank = max((len(shape) for shape in shapes), default=0)
     result: list[Size] = [1] * rank
     for shape in shapes:
@@ -161,7 +156,7 @@ def broadcast(shapes: Sequence[Shape], where: Deferred) -> Shape:
             elif size not in (1, result[position]):
                 raise ShapeError(
                     f"the axes {' and '.join(format_shape(shape) for shape in shapes)} cannot be broadcast together "
-                    f"in {where}; index with None to line axes up, as in d[None, :] <= d[:, None]"
+                    f"in {where.brief()}; index with None to line axes up, as in d[None, :] <= d[:, None]"
                 )
     return tuple(result)
 
@@ -171,23 +166,23 @@ def format_shape(shape: Shape) -> str:
     return repr(tuple(shape))
 
 
-def normalize_dims(dim: Any, shape: Shape, where: Deferred) -> tuple[int, ...]:
+def normalize_dims(dim: Any, shape: Shape, where: Node) -> tuple[int, ...]:
     """Turn ``dim`` (``None``, an int or several) into sorted non-negative positions within ``shape``."""
     dims = []
     for item in range(len(shape)) if dim is None else as_axes(dim):
         number = as_int(item)
         if number is None:
-            raise FormulaTypeError(f"dim must be an int, a tuple of ints or None in {where}; got {dim!r}")
+            raise FormulaTypeError(f"dim must be an int, a tuple of ints or None in {where.brief()}; got {dim!r}")
         if not -len(shape) <= number < len(shape):
             raise ShapeError(
-                f"dim {number} does not exist in {where}, whose declared axes are {format_shape(shape)}; "
+                f"dim {number} does not exist in {where.brief()}, whose declared axes are {format_shape(shape)}; "
                 f"the batch axis does not count"
             )
         dims.append(number % len(shape))
     if len(set(dims)) < len(dims):
-        raise ShapeError(f"dim {dim!r} names an axis twice in {where}")
+        raise ShapeError(f"dim {dim!r} names an axis twice in {where.brief()}")
     if not dims:
-        raise ShapeError(f"{where} has no axis to reduce: its declared axes are {format_shape(shape)}")
+        raise ShapeError(f"{where.brief()} has no axis to reduce: its declared axes are {format_shape(shape)}")
     return tuple(sorted(dims))
 
 

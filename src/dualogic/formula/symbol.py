@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dualogic.errors import FormulaTypeError, SymbolError
-from dualogic.formula.indexing import resolve_index
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.shape import WHOLE, Deferred, Item, Shape, as_axes, as_int, check_name, declare_shape
+from dualogic.formula.shape import Item, Shape, as_axes, as_int, check_name, declare_shape
 from dualogic.formula.term import Term
 
 if TYPE_CHECKING:
@@ -78,15 +77,10 @@ class ClassExpression(NumberExpression):
         return Probabilities(self)
 
     def __getitem__(self, key: Any) -> ClassExpression:
-        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
-        return ClassIndex(self, items) if any(item != WHOLE for item in items) else self
+        return self._index(ClassIndex, key)  # type: ignore[no-any-return]
 
-    def __iter__(self) -> Any:
-        raise FormulaTypeError(f"{self} cannot be looped over; index it instead")
-
-    def __bool__(self) -> bool:
-        raise FormulaTypeError(f"{self} has no truth value; compare it with a class, as in {self} == 0")
-
+    _no_loop = "{0} cannot be looped over; index it instead"
+    _no_truth = "{0} has no truth value; compare it with a class, as in {0} == 0"
     _no_formula = (
         "'&', '|' and '>>' join formulas, but {} is a class; comparisons bind less tightly than these in Python, so put each one "
         "in parentheses, as in (f == 1) >> (g == 2)"
@@ -147,9 +141,11 @@ class Probabilities(Term):
 class MaskExpression(Node):
     """Which entries of an axis exist: a mask, an indexed one, or several joined by ``& | ~``."""
 
+    _no_loop = "the mask {0} cannot be looped over"
+    _no_truth = "the mask {0} has no truth value; pass it as where= to .all() or .any()"
+
     def __getitem__(self, key: Any) -> MaskExpression:
-        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
-        return MaskIndex(self, items) if any(item != WHOLE for item in items) else self
+        return self._index(MaskIndex, key)  # type: ignore[no-any-return]
 
     def __and__(self, other: Any) -> MaskExpression:
         return MaskJunction("&", self, as_mask(other))
@@ -159,12 +155,6 @@ class MaskExpression(Node):
 
     def __invert__(self) -> MaskExpression:
         return MaskComplement(self)
-
-    def __iter__(self) -> Any:
-        raise FormulaTypeError(f"the mask {self} cannot be looped over")
-
-    def __bool__(self) -> bool:
-        raise FormulaTypeError(f"the mask {self} has no truth value; pass it as where= to .all() or .any()")
 
 
 class Mask(MaskExpression):
@@ -187,7 +177,6 @@ class MaskJunction(MaskExpression):
     operation: str
     left: MaskExpression
     right: MaskExpression
-    _written: ClassVar[str] = "({0.left}) {0.operation} ({0.right})"
 
 
 class MaskComplement(MaskExpression):

@@ -10,15 +10,12 @@ import array
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from dualogic.errors import FormulaTypeError, ShapeError
-from dualogic.formula.indexing import resolve_index
-from dualogic.formula.node import Node, Operators
-from dualogic.formula.shape import WHOLE, Deferred, Item, check_name, format_shape, normalize_dims, remove_dims
-
-if TYPE_CHECKING:
-    from dualogic.formula.connective import Formula
+from dualogic.formula.indexing import items_to_key, resolve_index
+from dualogic.formula.node import Node, Operators, arithmetic
+from dualogic.formula.shape import Item, check_name, format_shape, normalize_dims
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -46,11 +43,7 @@ class Term(Operators["Term"]):
     def _calculate(self, operation: str, left: Any, right: Any) -> Term:
         return Arithmetic(operation, as_term(left), as_term(right))
 
-    def __truediv__(self, other: Any) -> Term:
-        return self._calculate("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Term:
-        return self._calculate("/", other, self)
+    __truediv__, __rtruediv__ = arithmetic("/"), arithmetic("/", True)
 
     def __matmul__(self, other: Any) -> Term:
         right = as_term(other)
@@ -64,41 +57,29 @@ class Term(Operators["Term"]):
     def __neg__(self) -> Term:
         return Number(-self.value) if isinstance(self, Number) else Negation(self)
 
-    def __pos__(self) -> Term:
-        return self
-
     def __abs__(self) -> Term:
         return Absolute(self)
 
     def __getitem__(self, key: Any) -> Term:
-        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
-        return Index(self, items) if any(item != WHOLE for item in items) else self
+        return self._index(Index, key)  # type: ignore[no-any-return]
 
-    def __iter__(self) -> Any:
-        raise FormulaTypeError(
-            f"a term cannot be looped over; index it ({self.brief()}[0]), sum it with .sum(), or quantify with .all() or .any()"
-        )
+    def _reduce(self, operation: str, dim: Any) -> Term:
+        return Reduction(operation, self, normalize_dims(dim, self.shape, self))
 
     def sum(self, dim: Any = None) -> Term:
         """Sum over declared axes (all of them by default)."""
-        return Reduction("sum", self, normalize_dims(dim, self.shape, Deferred(self.__str__)))
+        return self._reduce("sum", dim)
 
     def max(self, dim: Any = None) -> Term:
         """Maximum over declared axes (all of them by default)."""
-        return Reduction("max", self, normalize_dims(dim, self.shape, Deferred(self.__str__)))
+        return self._reduce("max", dim)
 
     def min(self, dim: Any = None) -> Term:
         """Minimum over declared axes (all of them by default)."""
-        return Reduction("min", self, normalize_dims(dim, self.shape, Deferred(self.__str__)))
+        return self._reduce("min", dim)
 
-    def _compare(self, operation: str, other: Any) -> Formula:
-        from dualogic.formula.atom import compare
-
-        return compare(operation, self, other)
-
-    def __bool__(self) -> bool:
-        raise FormulaTypeError(f"the term {self.brief()} has no truth value before tensors are bound; compare it with a number")
-
+    _no_loop = "a term cannot be looped over; index it ({0}[0]), sum it with .sum(), or quantify with .all() or .any()"
+    _no_truth = "the term {0} has no truth value before tensors are bound; compare it with a number"
     _no_formula = (
         "'&', '|', '~' and '>>' join formulas, but {} is a term; comparisons bind less tightly than these in Python, so put each "
         "one in parentheses, as in (x <= 1) & (y >= 0)"
@@ -129,8 +110,10 @@ class Constant(Term):
         if self.name is not None:
             return super().__getitem__(key)
         # Without a name there is nothing to print an index after, so the entries are looked up at once.
-        items, _ = resolve_index(self.shape, key, Deferred(self.__str__))
-        return as_term(_look_up(self.rows(), items))
+        import torch
+
+        items, _ = resolve_index(self.shape, key, self)
+        return as_term(torch.tensor(self.rows(), dtype=torch.float64, device="cpu")[items_to_key(items)])
 
     def numbers(self) -> array.array[float]:
         """The entries, row by row."""
@@ -152,7 +135,6 @@ class Arithmetic(Term):
     operation: str
     left: Term
     right: Term
-    _written: ClassVar[str] = "{0.left} {0.operation} {0.right}"
 
 
 class Negation(Term):
@@ -168,7 +150,7 @@ class Absolute(Term):
 
 
 class Index(Term):
-    """``operand[items]``; see :func:`dualogic.formula.shape.resolve_index` for the items."""
+    """``operand[items]``; see :func:`dualogic.formula.indexing.resolve_index` for the items."""
 
     operand: Term
     items: tuple[Item, ...]
@@ -180,9 +162,6 @@ class Reduction(Term):
     operation: str
     operand: Term
     dims: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        self._derive("shape", remove_dims(self.operand.shape, self.dims))
 
 
 class MatrixProduct(Term):
@@ -199,19 +178,6 @@ class MatrixProduct(Term):
                 f"{format_shape(right)} in {self.left} @ constant"
             )
         self._derive("shape", (*left[:-1], *right[1:]))
-
-
-def _look_up(rows: Any, items: tuple[Item, ...]) -> Any:
-    """``rows[items]`` for nested lists."""
-    if not items:
-        return rows
-    (kind, *arguments), rest = items[0], items[1:]
-    if kind == "new":
-        return [_look_up(rows, rest)]
-    if kind == "at":
-        return _look_up(rows[arguments[0]], rest)
-    picked = rows[slice(*arguments)] if kind == "range" else [rows[place] for place in arguments[0]]
-    return [_look_up(row, rest) for row in picked]
 
 
 def as_term(value: Any) -> Term:

@@ -203,7 +203,7 @@ def _move(
 
     if parts.peers is None or parts.table.collective:
         return parts.table.advance(index, rows, moves, apply, movable, selected), counted, noted  # type: ignore[arg-type]
-    from dualogic.duals.replicated import advance_together
+    from dualogic.duals.collective import advance_together
 
     return advance_together(parts.table, parts.peers, index, rows, moves, apply, movable, selected), counted, noted
 

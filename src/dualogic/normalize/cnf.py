@@ -11,8 +11,8 @@ import itertools
 
 from dualogic.errors import SizeError
 from dualogic.formula.connective import Formula, Junction, Level, Quantifier
-from dualogic.formula.reindex import NEW, reindex, select
-from dualogic.formula.shape import WHOLE, Deferred, Item, Ragged, Shape, Size, broadcast, max_size
+from dualogic.formula.reindex import NEW, reindex
+from dualogic.formula.shape import WHOLE, Item, Ragged, Shape, Size, broadcast, max_size
 from dualogic.formula.symbol import MaskExpression
 from dualogic.normalize.nnf import to_nnf
 
@@ -27,38 +27,28 @@ class _Clause:
     where: MaskExpression | None = None  # restricts that quantification; broadcast to `shape`
 
     def reindex(self, items: tuple[Item, ...], shape: Shape, universal: frozenset[int]) -> _Clause:
-        literals = tuple(
-            reindex(literal, items[-_covered(literal, items) :] if literal.shape else ()) for literal in self.literals
-        )
-        where = None if self.where is None else select(self.where, self.where.shape, items)
+        literals = tuple(reindex(literal, items) for literal in self.literals)
+        where = None if self.where is None else reindex(self.where, items)
         return _Clause(literals, shape, universal, where)
-
-
-def _covered(literal: Formula, items: tuple[Item, ...]) -> int:
-    """How many of the last items concern a literal that is broadcast from the right."""
-    left = len(literal.shape)
-    for count, item in enumerate(reversed(items)):
-        if not left:
-            return count
-        left -= item != NEW
-    return len(items)
 
 
 def to_cnf(formula: Formula, max_clauses: int = 10_000) -> Formula:
     """Distribute ``|`` over ``&``; refuse when more than ``max_clauses`` clauses would result."""
     clauses = _Distributor(formula, max_clauses).clauses(to_nnf(formula))
-    parts = [_close(clause) for clause in clauses]
-    unique = list(dict.fromkeys(parts))
-    return unique[0] if len(unique) == 1 else Junction("&", tuple(unique))
+    return _chain("&", tuple(dict.fromkeys(map(_close, clauses))))
+
+
+def _chain(operation: str, operands: tuple[Formula, ...]) -> Formula:
+    return operands[0] if len(operands) == 1 else Junction(operation, operands)
 
 
 def _close(clause: _Clause) -> Formula:
     """The clause as a formula."""
-    body = clause.literals[0] if len(clause.literals) == 1 else Junction("|", clause.literals)
+    body = _chain("|", clause.literals)
     # Axes that no literal has come first and have at least one entry, so quantifying over them changes nothing.
     missing = len(clause.shape) - len(body.shape)
     dims = tuple(dim - missing for dim in sorted(clause.universal) if dim >= missing)
-    if clause.where is not None and broadcast((body.shape, clause.where.shape), Deferred(body.__str__)) != body.shape:
+    if clause.where is not None and broadcast((body.shape, clause.where.shape), body) != body.shape:
         raise SizeError(
             f"{body.brief()} has no CNF below .all(where={clause.where}): whether it must hold depends on the mask alone, "
             f"which is no literal; take it out of the quantifier, or train the nested formula"
@@ -87,14 +77,10 @@ class _Distributor:
     def _fit(self, operand: Formula, shape: Shape) -> list[_Clause]:
         """The clauses of an operand, with the axes that it lacks put in front."""
         missing = len(shape) - len(operand.shape)
-        clauses = self.clauses(operand)
-        if not missing:
-            return clauses
+        ones = (1,) * missing
         return [
-            dataclasses.replace(
-                clause, shape=(*(1,) * missing, *clause.shape), universal=frozenset(dim + missing for dim in clause.universal)
-            )
-            for clause in clauses
+            dataclasses.replace(clause, shape=ones + clause.shape, universal=frozenset(dim + missing for dim in clause.universal))
+            for clause in self.clauses(operand)
         ]
 
     def _disjoin(self, groups: list[list[_Clause]]) -> list[_Clause]:
@@ -120,7 +106,7 @@ class _Distributor:
             if node.where is not None:
                 # The mask speaks of the operand's axes; the clause may have further universal ones among them.
                 items = tuple(NEW if dim in clause.universal else WHOLE for dim in range(len(clause.shape)))
-                mask = select(node.where, node.where.shape, items)
+                mask = reindex(node.where, items)
                 where = mask if where is None else where & mask
             result.append(dataclasses.replace(clause, universal=clause.universal | bound, where=where))
         return result
@@ -128,8 +114,7 @@ class _Distributor:
     def _any(self, node: Quantifier) -> list[_Clause]:
         clauses = self.clauses(node.operand)
         if len(clauses) == 1 and not clauses[0].universal:
-            literals = clauses[0].literals
-            body = literals[0] if len(literals) == 1 else Junction("|", literals)
+            body = _chain("|", clauses[0].literals)
             return [_Clause((Quantifier("any", body, node.dims, node.where, node.tied),), node.shape)]
         sizes = [node.operand.shape[dim] for dim in node.dims]
         if node.where is not None or not all(isinstance(size, int) for size in sizes):

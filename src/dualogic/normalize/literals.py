@@ -6,10 +6,12 @@ Class sets are written the paper's way: "one of these" is an ``or`` over single 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from dualogic.formula.atom import ClassIn
 from dualogic.formula.connective import Complement, Formula, Junction, Level, Premise, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
+from dualogic.formula.node import map_fields, walk
 
 
 def mark_literals(formula: Formula, share: float) -> Formula:
@@ -45,22 +47,14 @@ def _unfold(literal: Formula) -> Formula:
 
 def map_literals(formula: Formula, change: Callable[[Formula], Formula]) -> Formula:
     """A formula in negation normal form with ``change`` of each literal, marked or not, in its place."""
-    done: dict[int, Formula] = {}
-
-    def again(node: Formula) -> Formula:
-        if id(node) not in done:
-            if isinstance(node, Junction):
-                done[id(node)] = Junction(node.operation, tuple([again(operand) for operand in node.operands]))
-            elif isinstance(node, Quantifier):
-                done[id(node)] = Quantifier(node.operation, again(node.operand), node.dims, node.where, node.tied)
-            elif isinstance(node, (Level, Premise)):
-                done[id(node)] = type(node)(again(node.operand))
-            elif isinstance(node, Resting):
-                given = again(node.antecedent)
-                given = Premise(given) if isinstance(given, Junction) else given
-                done[id(node)] = Resting(given, again(node.consequent), node.share, node.turned)
-            else:
-                done[id(node)] = change(node)
-        return done[id(node)]
-
-    return again(formula)
+    done: dict[int, Any] = {}
+    for node in walk(formula):  # without recursion; what is below a literal is changed in vain
+        if isinstance(node, (Junction, Quantifier, Level, Premise)):
+            done[id(node)] = type(node)(*map_fields(node.fields(), Formula, lambda part: done[id(part)]))
+        elif isinstance(node, Resting):
+            given = done[id(node.antecedent)]
+            given = Premise(given) if isinstance(given, Junction) else given
+            done[id(node)] = Resting(given, done[id(node.consequent)], node.share, node.turned)
+        elif isinstance(node, Formula):
+            done[id(node)] = change(node)
+    return done[id(formula)]  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ them would change the initial weights.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import combinations
 from typing import Any
@@ -53,7 +54,7 @@ def to_nnf(
             Beside a comparison in an antecedent, a class or a Boolean that is given is marked as a premise of its own.
     """
     check_depth(formula)
-    return _Pass(evidence, resting, Asking(unlabelled), frozenset(given)).convert(formula, True)
+    return _Pass(evidence, resting, Asking(unlabelled), given).convert(formula, True)
 
 
 def check_depth(formula: Formula) -> None:
@@ -88,25 +89,25 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
 
 def may_turn(formulas: Iterable[Formula], given: Collection[str]) -> bool:
     """Whether some implication may be read otherwise by what is given; see :func:`to_nnf`."""
-    names = frozenset(given)
-    nodes = walk(*formulas) if names else ()
+    nodes = walk(*formulas) if given else ()
     sides = [(node.antecedent, node.consequent) for node in nodes if isinstance(node, Implication)]
     both = [(node.left, node.right) for node in nodes if isinstance(node, Equivalence)]
     sides += [*both, *((right, left) for left, right in both)]
-    return any(_is_given(consequent, names) or names.intersection(antecedent.symbols) for antecedent, consequent in sides)
+    return any(_is_given(consequent, given) or not {*given}.isdisjoint(antecedent.symbols) for antecedent, consequent in sides)
 
 
-def _is_given(formula: Formula, given: frozenset[str]) -> bool:
-    return all(node.name in given for node in walk(formula) if isinstance(node, SYMBOLS) and not isinstance(node, Mask))
+def _is_given(formula: Formula, given: Collection[str]) -> bool:
+    symbols = (node for node in walk(formula) if isinstance(node, SYMBOLS) and not isinstance(node, Mask))
+    return bool(given) and all(node.name in given for node in symbols)
 
 
+@dataclasses.dataclass
 class _Pass:
-    def __init__(self, evidence: float | None, resting: bool, asks: Asking, given: frozenset[str]) -> None:
-        self.evidence = evidence
-        self.given = given
-        self.resting = resting
-        self.asks = asks
-        self.done: dict[tuple[int, bool], Formula] = {}
+    evidence: float | None
+    resting: bool
+    asks: Asking
+    given: Collection[str]
+    done: dict[tuple[int, bool], Formula] = dataclasses.field(default_factory=dict)
 
     def convert(self, node: Formula, positive: bool) -> Formula:
         key = (id(node), positive)
@@ -142,7 +143,7 @@ class _Pass:
         return join("|" if positive else "&", [antecedent, consequent])
 
     def _rest(self, antecedent: Formula, consequent: Formula, share: float | None) -> Formula:
-        turned = share != 1.0 and self._is_given(consequent) and not self._is_given(antecedent)
+        turned = share != 1.0 and _is_given(consequent, self.given) and not _is_given(antecedent, self.given)
         if turned:
             antecedent, consequent, share = consequent, antecedent, 1.0
         believed = self.convert(antecedent, not turned)
@@ -155,10 +156,7 @@ class _Pass:
     def _mark_given(self, literal: Formula) -> Formula:
         """Beside a comparison, what is given is a fact as well: a premise of its own."""
         number = isinstance(literal.operand if isinstance(literal, Evidence) else literal, Comparison)
-        return connective.Premise(literal) if self._is_given(literal) and not number else literal
-
-    def _is_given(self, formula: Formula) -> bool:
-        return bool(self.given) and _is_given(formula, self.given)
+        return connective.Premise(literal) if _is_given(literal, self.given) and not number else literal
 
     def equivalence(self, node: Equivalence, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive != node.negated else ("|", "&")

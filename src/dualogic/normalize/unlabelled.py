@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -73,16 +74,11 @@ class Asking:
 
     def __init__(self, unlabelled: Unlabelled) -> None:
         self.unlabelled = dict(unlabelled)
-        self._done: dict[tuple[int, bool], tuple[Formula, bool]] = {}
+        self._found = functools.cache(self._find)
 
     def __call__(self, formula: Formula, positive: bool = True) -> bool:
         """Answer for a formula in negation normal form; for its negation if not ``positive``."""
-        if not self.unlabelled:
-            return False
-        key = (id(formula), positive)
-        if key not in self._done:
-            self._done[key] = (formula, self._find(formula, positive))  # the formula is kept, and so its id
-        return self._done[key][1]
+        return bool(self.unlabelled) and self._found(formula, positive)
 
     def _find(self, node: Formula, positive: bool) -> bool:
         if isinstance(node, Evidence):

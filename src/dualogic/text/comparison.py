@@ -10,7 +10,7 @@ from dualogic.formula.atom import class_equals, class_in, compare
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.symbol import ClassExpression
+from dualogic.formula.symbol import Categorical, ClassExpression
 from dualogic.text.names import Group, describe_value
 from dualogic.text.source import listed, read_number, read_string
 
@@ -108,7 +108,8 @@ def _among(reader: Reader, left: Side, right: Side) -> Formula:
     if not isinstance(operand, ClassExpression):
         raise reader.source.error(tree, f"'in' asks about a class; this is {describe_value(operand)}")
     if isinstance(classes, ClassSet):
-        indices = [index for token in classes.tokens for index in _member_indices(reader, token, operand)]
+        members = [(token, member) for token in classes.tokens for member in find_members(reader, token, [operand.symbol])]
+        indices = [_class_index(reader, token, member, operand) for token, member in members]
     elif isinstance(classes, (Group, list, tuple)):
         indices = [_class_index(reader, where, value, operand) for value in classes]
     else:
@@ -117,19 +118,21 @@ def _among(reader: Reader, left: Side, right: Side) -> Formula:
     return class_in(operand, indices)
 
 
-def _member_indices(reader: Reader, token: Token, operand: ClassExpression) -> list[int]:
-    value = member_value(token)
+def find_members(reader: Reader, token: Token, symbols: list[Categorical]) -> tuple[str | float, ...]:
+    """What a word in ``{...}`` stands for: a class, or those of a group, unless a symbol has a class of that name too."""
     group = reader.names.get(str(token)) if token.type == "NAME" else None
-    if isinstance(group, Group):
-        if str(token) in (operand.symbol.classes or ()):
-            raise reader.source.error(token, ambiguous(token))
-        return [_class_index(reader, token, member, operand) for member in group]
-    return [_class_index(reader, token, value, operand)]
+    if not isinstance(group, Group):
+        return (member_value(token),)
+    if any(has_class(symbol, str(token)) for symbol in symbols):
+        raise reader.source.error(token, f"{str(token)!r} is a group and a class; put the class in quotes, or rename the group")
+    return group.members
 
 
-def ambiguous(token: Token) -> str:
-    """What to say of a name in ``{...}`` that is a group and a class."""
-    return f"{str(token)!r} is a group and a class; put the class in quotes, or rename the group"
+def has_class(symbol: Categorical, value: Any) -> bool:
+    """Whether a symbol has a class of this name or index."""
+    if isinstance(value, str):
+        return symbol.classes is not None and value in symbol.classes
+    return isinstance(value, int) and 0 <= value < symbol.size
 
 
 def member_value(token: Token) -> str | float:

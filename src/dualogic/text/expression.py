@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import DualogicError, FormulaTypeError, ParseError, suggest
@@ -31,7 +31,7 @@ _MISTAKES = (DualogicError, ArithmeticError, TypeError, ValueError)
 class Reader:
     """Builds what a syntax tree stands for, with the names that it may use; ``source`` is what an error shows."""
 
-    def __init__(self, source: Source, names: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, names: dict[str, Any]) -> None:
         self.source = source
         self.names = names
 

@@ -11,7 +11,7 @@ from dualogic.formula.atom import Boolean, eq, ge, gt, le, lt, ne
 from dualogic.formula.connective import Formula
 from dualogic.formula.evidence import evidence
 from dualogic.formula.function import PRINTED_FUNCTIONS, Application, apply
-from dualogic.formula.inspect import SYMBOLS
+from dualogic.formula.inspect import has_name
 from dualogic.formula.join import And, AtMost, ExactlyOne, Iff, Implies, Not, Or, Xor, level
 from dualogic.formula.node import Node, walk
 from dualogic.formula.number import NumberExpression, NumberTable
@@ -100,16 +100,10 @@ def collect_names(symbols: Any) -> dict[str, Any]:
 
 def _parts(symbols: Any) -> Iterable[Any]:
     if isinstance(symbols, Node):
-        return [node for node in walk(symbols) if _has_name(node)]
+        return list(filter(has_name, walk(symbols)))
     if isinstance(symbols, Iterable):
         return symbols
     raise FormulaTypeError(f"symbols must be a mapping from names, a sequence of symbols or a formula; got {symbols!r}")
-
-
-def _has_name(node: Node) -> bool:
-    if isinstance(node, NumberTable):
-        return node.name not in PRINTED_FUNCTIONS
-    return isinstance(node, (*SYMBOLS, Application)) or (isinstance(node, Constant) and node.name is not None)
 
 
 def _own_name(value: Any) -> tuple[str, Any]:
@@ -117,7 +111,7 @@ def _own_name(value: Any) -> tuple[str, Any]:
         return value.name, Function(value.name, value.function, (value,))
     if isinstance(value, NumberTable):
         return value.name, Function(value.name, value.function)
-    if isinstance(value, (Axis, Group, Function)) or (isinstance(value, Node) and _has_name(value)):
+    if isinstance(value, (Axis, Group, Function)) or (isinstance(value, Node) and has_name(value)):
         return str(value.name), value  # type: ignore[union-attr]
     name = getattr(value, "__name__", "<lambda>")
     if callable(value) and name != "<lambda>":

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualogic.errors import FormulaTypeError, SizeError
+from dualogic.errors import FormulaTypeError, SizeError, SymbolError
 from dualogic.files import read_bytes, write_whole
+from dualogic.formula.atom import Boolean
 from dualogic.formula.connective import Formula, as_formula
-from dualogic.formula.inspect import SYMBOLS
-from dualogic.formula.node import Node
-from dualogic.formula.printing import to_rope
-from dualogic.formula.shape import format_count
+from dualogic.formula.function import Application
+from dualogic.formula.inspect import SYMBOLS, collect_symbols
+from dualogic.formula.node import Node, walk
+from dualogic.formula.printing import format_number, format_rows, to_rope, to_text
+from dualogic.formula.shape import Axis, Ragged, format_count
+from dualogic.formula.symbol import Categorical, Mask, Variable
+from dualogic.formula.term import Constant
 from dualogic.text.expression import Reader
-from dualogic.text.names import collect_names
+from dualogic.text.names import Group, collect_names
 from dualogic.text.source import Place, Source
 from dualogic.text.statement import Declarations
 from dualogic.text.syntax import split, to_tree
-from dualogic.text.writing import collect_declared, write_rules
 
 MOST_BYTES = 4 << 20  # of a rule file; the largest that a person has written has a thousandth of it
+Ranges = Mapping[str, tuple[float, float]]
 TOO_DEEP = "this text is nested too deeply; name its parts with let"
 
 
@@ -91,13 +96,13 @@ class RuleSet(Mapping[str, Formula]):
         names: Mapping[str, Any] | None = None,
         lines: Mapping[str, int] | None = None,
         path: str | None = None,
-        ranges: Mapping[str, tuple[float, float]] | None = None,
+        ranges: Ranges | None = None,
     ) -> None:
         self._rules = {name: as_formula(formula, f"rule {name!r}") for name, formula in rules.items()}
         self.names: Mapping[str, Any] = collect_declared(self._rules.values()) if names is None else names
         self.symbols: Mapping[str, Node] = {name: value for name, value in self.names.items() if isinstance(value, SYMBOLS)}
         self.lines: Mapping[str, int] = lines or {}
-        self.ranges: Mapping[str, tuple[float, float]] = dict(ranges or {})
+        self.ranges: Ranges = dict(ranges or {})
         self.path = path
 
     def __getitem__(self, name: str) -> Formula:
@@ -231,4 +236,61 @@ def _read(source: Source, symbols: Any) -> RuleSet:
             raise source.error(Place(line, 1, 2), TOO_DEEP) from None
     if not declarations.rules:
         raise source.error(Place(1, 1, 2), "there is no rule here", "write: rule NAME: FORMULA")
-    return RuleSet(declarations.rules, declarations.declared, declarations.rule_lines, source.path, declarations.ranges)
+    return RuleSet(declarations.rules, declarations.names, declarations.rule_lines, source.path, declarations.ranges)
+
+
+def collect_declared(formulas: Iterable[Formula]) -> dict[str, Any]:
+    """What a file has to declare before it can state formulas: their axes, symbols and named constants, by name."""
+    nodes = walk(*formulas)
+    symbols = collect_symbols(nodes)
+    axes = {size.axis.name: size.axis for symbol in symbols.values() for size in symbol.shape if isinstance(size, Ragged)}
+    constants = {node.name: node for node in nodes if isinstance(node, Constant) and node.name is not None}
+    for name in axes.keys() & (symbols.keys() | constants.keys()):
+        raise SymbolError(f"{name!r} names both an axis and something else, which a rule file cannot tell apart; rename one")
+    return {**axes, **symbols, **constants}
+
+
+def write_rules(rules: Mapping[str, Formula], names: Mapping[str, Any], ranges: Ranges) -> str:
+    """The text of a rule file: it declares axes, symbols with their ranges, constants and groups, and states rules."""
+    for name, formula in rules.items():
+        for node in walk(formula):
+            if isinstance(node, Application):
+                raise SymbolError(
+                    f"rule {name!r} calls the function {node.name!r}, which a rule file cannot hold: keep the rule in Python, or "
+                    f"write the file by hand and give the function to dl.load_rules(path, symbols=[...])"
+                )
+    axes_first = sorted(names.values(), key=lambda value: not isinstance(value, Axis))
+    declared = [line for value in axes_first for line in _declaration(value, ranges)]
+    stated = [f"rule {_word(name)}: {to_text(formula, None)}" for name, formula in rules.items()]
+    return "\n".join([*declared, "", *stated, ""])
+
+
+def _declaration(value: Any, ranges: Ranges) -> list[str]:
+    if isinstance(value, Axis):
+        return [f"axis {value.name}: max {value.max}"]
+    if isinstance(value, Group):
+        members = [_word(member) if isinstance(member, str) else str(member) for member in value]
+        return [f"group {value.name} = {{{', '.join(members)}}}"]
+    if isinstance(value, Constant) and value.name is not None:
+        return [f"constant {value.name} = {format_rows(value.rows())}"]
+    if isinstance(value, Variable):
+        bounds = f" in [{', '.join(format_number(float(end)) for end in ranges[value.name])}]" if value.name in ranges else ""
+        return [f"var {value.name}{_sizes(value, ': ')}{bounds}"]
+    if isinstance(value, Mask):
+        return [f"mask {value.name}{_sizes(value, ': ')}"]
+    source = " from logits" if isinstance(value, (Categorical, Boolean)) and value.input == "logits" else ""
+    if isinstance(value, Categorical):
+        classes = f"{{{', '.join(map(_word, value.classes))}}}" if value.classes else value.size
+        return [f"class {value.name}: {classes}{_sizes(value, ' for each ')}{source}"]
+    return [f"bool {value.name}{_sizes(value, ': ')}{source}"] if isinstance(value, Boolean) else []
+
+
+def _sizes(symbol: Any, before: str) -> str:
+    for size in symbol.shape:
+        if isinstance(size, Ragged) and size.trim:
+            raise SymbolError(f"{symbol.name!r} has an axis of length {size!r}, which a rule file cannot declare")
+    return before + ", ".join(map(str, symbol.shape)) if symbol.shape else ""
+
+
+def _word(text: str) -> str:
+    return text if text.isascii() and text.isidentifier() else json.dumps(text, ensure_ascii=False)

@@ -12,7 +12,7 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.shape import Axis, as_int, axis, check_name, format_shape
 from dualogic.formula.symbol import Categorical, categorical, mask, var
 from dualogic.formula.term import constant
-from dualogic.text.comparison import ClassSet, ambiguous, member_value
+from dualogic.text.comparison import ClassSet, find_members, has_class, member_value
 from dualogic.text.expression import Reader
 from dualogic.text.names import Group, describe_value
 from dualogic.text.source import Source, listed, read_number, read_string
@@ -26,7 +26,6 @@ class Declarations(Reader):
 
     def __init__(self, source: Source, given: dict[str, Any]) -> None:
         super().__init__(source, given)
-        self.declared: dict[str, Any] = given
         self.lines: dict[str, int] = {}
         self.ranges: dict[str, tuple[float, float]] = {}
         self.rules: dict[str, Formula] = {}
@@ -34,11 +33,11 @@ class Declarations(Reader):
 
     def _declare(self, token: Token, value: Any) -> None:
         name = str(token)
-        if name in self.declared:
+        if name in self.names:
             line = self.lines.get(name)
             where = f"in line {line}" if line else "by the symbols given beside the file"
             raise self.source.error(token, f"{name!r} is declared already, {where}", "choose another name")
-        self.declared[name] = value
+        self.names[name] = value
         self.lines[name] = token.line or 1
 
     def _declare_each(self, names: Any, what: str, make: Callable[[str], Any]) -> None:
@@ -131,14 +130,10 @@ class Declarations(Reader):
         self._declare(token, Group(str(token), tuple(found)))
 
     def _group_members(self, token: Token, known: list[Categorical]) -> tuple[str | int, ...]:
+        found = find_members(self, token, known)
         value = member_value(token)
-        nested = self.names.get(str(token)) if token.type == "NAME" else None
-        if isinstance(nested, Group):
-            if any(_has_class(symbol, value) for symbol in known):
-                raise self.source.error(token, ambiguous(token))
-            return nested.members
-        if any(_has_class(symbol, value) for symbol in known):
-            return (cast("str | int", value),)
+        if found != (value,) or any(has_class(symbol, value) for symbol in known):
+            return cast("tuple[str | int, ...]", found)
         if not known:
             raise self.source.error(
                 token, "a group lists classes, but no class is declared above", "declare it first: class f: {...}"
@@ -162,7 +157,7 @@ class Declarations(Reader):
             groups = [name for name, other in self.names.items() if isinstance(other, Group)]
             reason = f"expected the name of a group; got {str(token)!r}{suggest(str(token), groups)}"
             raise self.source.error(token, reason, f"groups: {listed(groups)}" if groups else "declare it first: group g = {...}")
-        foreign = [member for member in group if not _has_class(symbol, member)]
+        foreign = [member for member in group if not has_class(symbol, member)]
         if foreign:
             raise self.source.error(token, f"the group {group.name!r} has {foreign[0]!r}, which is no class of {symbol.name!r}")
         return {symbol.class_index(member) for member in group}
@@ -208,9 +203,3 @@ class Declarations(Reader):
 
 def _input(token: Token | None) -> str:
     return "logits" if token is not None and str(token) == "logits" else "probs"
-
-
-def _has_class(symbol: Categorical, value: Any) -> bool:
-    if isinstance(value, str):
-        return symbol.classes is not None and value in symbol.classes
-    return isinstance(value, int) and 0 <= value < symbol.size
