@@ -80,7 +80,7 @@ def test_weights_and_satisfaction_of_the_training_are_seen_by_themselves(tmp_pat
     assert last["parts"]["order"]["weights"] == pytest.approx(weights.tolist(), abs=1e-3)
     assert {tuple(found) for found in kept["history"][-1]["findings"]} >= {("low", "violated")}
     (record,) = read_runs([tmp_path])
-    assert record.part == "pool"
+    assert list(record.reports) == ["pool"]
     assert "the verdict is about samples of the training" in record.missing[0]
 
 

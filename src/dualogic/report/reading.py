@@ -28,10 +28,8 @@ class Record:
     # `task` (with a name, and any plain settings), `method`, `options`, `seed`; under `about` what a page says: `title`, `name`
     # (of the run) or `label` (of its settings), and whether a rule was `taught`.
     config: dict[str, Any]
-    history: list[dict[str, Any]]  # a dictionary for each measured epoch
-    # How it ended: `seconds`, `facts` (pairs of a label and a value), `test` (numbers by name), `failure`; `None` before the
-    # run has ended.
-    result: dict[str, Any] | None
+    history: list[dict[str, float]]  # numbers by name, for each measured epoch
+    result: dict[str, Any] | None  # how it ended: `facts` (pairs of a label and a value), `failure`; `None` before
     # `history` (summaries by epoch) and what `keep_part` gives about `validation` and `pool`; `None` if the run kept none.
     diagnosis: dict[str, Any] | None
     missing: tuple[str, ...]  # what the folder lacks, a sentence each
@@ -68,24 +66,20 @@ class Record:
         return {part: ShortcutReport.from_dict(kept[part]["report"]) for part in (VALIDATION, POOL) if kept.get(part)}
 
     @property
-    def part(self) -> str:
-        """What the verdict is about: validation samples if some were diagnosed, otherwise those of the training."""
-        return POOL if VALIDATION not in self.reports and POOL in self.reports else VALIDATION
+    def points(self) -> list[dict[str, Any]]:
+        """The summaries by epoch."""
+        return list((self.diagnosis or {}).get("history", []))
 
     @property
     def report(self) -> ShortcutReport | None:
-        """How the rules are satisfied there."""
-        return self.reports.get(self.part)
+        """What the verdict is about: validation samples if some were diagnosed, otherwise those of the training."""
+        return next(iter(self.reports.values()), None)
 
     @property
     def kept(self) -> dict[str, Any]:
-        """What else was kept about these samples: words, pictures and captions."""
-        return (self.diagnosis or {}).get(self.part) or {"words": {}, "pictures": {}, "captions": {}, "samples": ""}
-
-    @property
-    def samples(self) -> str | None:
-        """A fingerprint of these samples; reports on the same ones can be compared."""
-        return str(self.kept["samples"]) or None
+        """What else was kept about these samples: words, pictures and captions, and a fingerprint by which they are known."""
+        nothing = {"words": {}, "pictures": {}, "captions": {}, "samples": ""}
+        return nothing if self.diagnosis is None else self.diagnosis.get(next(iter(self.reports), "")) or nothing
 
 
 def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | None = None) -> list[Record]:
@@ -129,11 +123,15 @@ def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | No
 def read_run(folder: Path) -> Record:
     """Read one run folder; what is not there yet is named in ``missing``, and what is damaged raises a :class:`DataError`."""
     config = check_config(read_object(folder / CONFIG), folder / CONFIG)
-    result = stored.check_ended(read_object(folder / RESULT), folder / RESULT) if (folder / RESULT).exists() else None
+    result = read_object(folder / RESULT) if (folder / RESULT).exists() else None
     diagnosis = read_object(folder / DIAGNOSIS) if (folder / DIAGNOSIS).exists() else None
-    history: list[dict[str, Any]] = stored.read_rows(folder / METRICS) if (folder / METRICS).exists() else []
-    if result is not None and not history:
-        history = result["history"]
+    history = stored.read_rows(folder / METRICS) if (folder / METRICS).exists() else []
+    facts, failure = (result or {}).get("facts") or [], (result or {}).get("failure") or ""
+    if not stored.are_pairs(facts) or not isinstance(failure, str):
+        raise DataError(
+            f"{folder / RESULT} must hold its facts in pairs of texts, and a failure as a text; got "
+            f"{stored.brief([facts, failure])}; delete it, or restore the file"
+        )
     if diagnosis is not None:
         _check(diagnosis, folder / DIAGNOSIS)
     missing = [f"{RESULT}: the run has not ended, or was stopped"] if result is None else []
@@ -151,11 +149,12 @@ def read_run(folder: Path) -> Record:
 
 def find_baseline(record: Record, others: Sequence[Record]) -> Record | None:
     """The run without a rule on the same samples: among the others, or beside this one; of the same seed, if there is one."""
-    if not record.taught or record.samples is None:
+    samples = record.kept["samples"]
+    if not record.taught or not samples:
         return None
     found = [other for other in (*others, *_read_neighbours(record)) if other.method == NO_RULE and other.task == record.task]
-    found = [other for other in found if other.samples == record.samples]
-    return min(found, key=lambda other: other.seed != record.seed, default=None)
+    same = [other for other in found if other.kept["samples"] == samples]
+    return min(same, key=lambda other: other.seed != record.seed, default=None)
 
 
 def _read_neighbours(record: Record) -> Iterator[Record]:
