@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 
 import torch
 from torch import Tensor
@@ -59,7 +60,7 @@ class Observation:
 
 
 @torch.no_grad()
-def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset[str]) -> Observation:
+def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: Collection[str]) -> Observation:
     """Evaluate a plan of mode ``"truth"`` and keep the truth of all operands of the wanted paths, each with its parents.
 
     ``f != k`` is the complement of ``f == k``, so it holds also where ``k`` leads by less than ``lead``: such samples are
@@ -80,7 +81,7 @@ def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset
     return Observation(holds, decided, _collect(plan, bound, (plain.seen, strict.seen), wanted))
 
 
-def observe_costs(plan: Plan, bound: Bound, wanted: frozenset[str]) -> tuple[Tensor, dict[int, Observed]]:
+def observe_costs(plan: Plan, bound: Bound, wanted: Collection[str]) -> tuple[Tensor, dict[int, Observed]]:
     """The costs of rules at the optimal duals, ``(batch, rules)``, and of the operands of their connectives, differentiably.
 
     The wanted connectives are given by level number, where ``holds`` is the cost of each operand.
@@ -92,7 +93,7 @@ def observe_costs(plan: Plan, bound: Bound, wanted: frozenset[str]) -> tuple[Ten
 
 
 def _collect(
-    plan: Plan, bound: Bound, seen: tuple[dict[int, Seen], dict[int, Seen]], wanted: frozenset[str]
+    plan: Plan, bound: Bound, seen: tuple[dict[int, Seen], dict[int, Seen]], wanted: Collection[str]
 ) -> dict[int, Observed]:
     levels: dict[int, Observed] = {}
     for branch, places in plan.roots:
@@ -105,7 +106,7 @@ def _descend(
     branch: Branch,
     exists: Tensor,
     seen: tuple[dict[int, Seen], dict[int, Seen]],
-    wanted: frozenset[str],
+    wanted: Collection[str],
     levels: dict[int, Observed],
 ) -> None:
     """Collect the wanted levels, taking along which of their units exist: ``(batch, *lanes, *axes)``."""

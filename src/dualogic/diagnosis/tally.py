@@ -1,10 +1,9 @@
-"""What a report is made of: sums over samples, in total and per class, and the samples of the largest cost."""
+"""What a report is made of: sums over samples, in total and per class."""
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import torch
@@ -42,45 +41,11 @@ class Tally:
 
     def merge_(self, other: Tally) -> None:
         """Add the sums of another tally of the same rules."""
-        for key, sums in other.total.items():
-            _accumulate(self.total, key, sums)
-        for label, rows in other.by_label.items():
-            for key, sums in rows.items():
-                _accumulate(self.by_label.setdefault(label, {}), key, sums)
-
-
-class Worst:
-    """For each rule, the ``count`` samples of the largest cost; of equal ones, the earliest."""
-
-    def __init__(self, count: int, rules: int) -> None:
-        self.count = count
-        self.costs = torch.zeros(0, rules, dtype=torch.float64)  # `(kept, rules)`, the largest first
-        # `(kept, rules, 4)`: position, index, label (-1 where there is none), whether the rule holds.
-        self.facts = torch.zeros(0, rules, 4, dtype=torch.long)
-
-    def add(self, costs: Tensor, holds: Tensor, index: Tensor | None, labels: Tensor | None, offset: int) -> None:
-        """Take a batch into account: ``(batch, rules)`` and ``(batch,)``, after ``offset`` samples."""
-        if not self.count:
-            return
-        position = torch.arange(offset, offset + len(costs), device=costs.device)
-        missing = torch.full_like(position, -1)
-        common = torch.stack([position, missing if index is None else index, missing if labels is None else labels], -1)
-        # Stable, so that the earliest of equal samples are kept whatever the batches.
-        order = costs.sort(dim=0, descending=True, stable=True).indices[: self.count]
-        facts = torch.cat([common[order], holds.gather(0, order).long().unsqueeze(-1)], -1)
-        self._keep(costs.gather(0, order).double().cpu(), facts.cpu())
-
-    def merge_(self, other: Worst, offset: int) -> None:
-        """Add the samples of another, whose positions are counted on from ``offset``."""
-        facts = other.facts.clone()
-        facts[..., 0] += offset
-        self._keep(other.costs, facts)
-
-    def _keep(self, costs: Tensor, facts: Tensor) -> None:
-        costs, facts = torch.cat([self.costs, costs]), torch.cat([self.facts, facts])
-        order = costs.sort(dim=0, descending=True, stable=True).indices[: self.count]
-        self.costs = costs.gather(0, order)
-        self.facts = facts.gather(0, order.unsqueeze(-1).expand(-1, -1, 4))
+        pairs = [(self.total, other.total)]
+        pairs += [(self.by_label.setdefault(label, {}), rows) for label, rows in other.by_label.items()]
+        for mine, theirs in pairs:
+            for key, sums in theirs.items():
+                _accumulate(mine, key, sums)
 
 
 def _accumulate(sums: dict[Hashable, Tensor], key: Hashable, value: Tensor) -> None:
@@ -143,10 +108,10 @@ def find_shared(parts: Iterable[Connective]) -> list[tuple[str, ...]]:
     What one of them asks for is not elsewhere for another: with ``dog >> animal`` and ``cat >> animal``, an animal that is a cat
     says nothing against the first rule.
     """
-    found: dict[Hashable, list[str]] = {}
+    found: defaultdict[Hashable, list[str]] = defaultdict(list)
     for part in parts:
         if part.consequent is not None:
-            found.setdefault(strip(part.consequent, True), []).append(part.path)
+            found[strip(part.consequent, True)].append(part.path)
     return [tuple(paths) for paths in found.values() if len(paths) > 1]
 
 
@@ -156,25 +121,14 @@ def find_elsewhere(levels: Mapping[int, Observed], shared: Sequence[tuple[str, .
     ``shared`` is from :func:`find_shared`. By level number, for connectives of two operands: ``(batch, lanes, units)``.
     """
     pairs = {number: each for number, each in levels.items() if each.level.order != () and each.holds.shape[-1] == 2}
-    false = {number: each.decided[..., 0] & each.exists for number, each in pairs.items()}
+    elsewhere = {number: each.decided[..., 0] & each.exists for number, each in pairs.items()}
     lanes = {path: (number, lane) for number, each in pairs.items() for lane, path in enumerate(each.level.paths)}
-    asked: dict[tuple[int, int], Tensor] = {}
     for paths in shared:
-        by_axes: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        for path in paths:
-            if path in lanes:
-                by_axes.setdefault(pairs[lanes[path][0]].axes, []).append(lanes[path])
+        by_axes: defaultdict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
+        for number, lane in [lanes[path] for path in paths if path in lanes]:
+            by_axes[pairs[number].axes].append((number, lane))
         for places in by_axes.values():
-            if len(places) > 1:
-                true = [~pairs[number].holds[:, lane, :, 0] & pairs[number].exists[:, lane] for number, lane in places]
-                asked.update(dict.fromkeys(places, functools.reduce(operator.or_, true)))
-    for number in {number for number, _ in asked}:
-        rows = [asked.get((number, lane)) for lane in range(len(pairs[number].level.paths))]
-        nothing = torch.zeros_like(false[number][:, 0])
-        false[number] = false[number] & ~torch.stack([nothing if row is None else row for row in rows], 1)
-    return false
-
-
-def count_elsewhere(observed: Observed, elsewhere: Tensor) -> Tensor:
-    """How often the consequent holds there: ``(batch, lanes, 2)`` of units, and units with the consequent."""
-    return torch.stack([elsewhere, elsewhere & observed.decided[..., 1]], -1).sum(2)
+            true = [~pairs[number].holds[:, lane, :, 0] & pairs[number].exists[:, lane] for number, lane in places]
+            for number, lane in places:
+                elsewhere[number][:, lane] &= ~torch.stack(true).any(0)
+    return elsewhere
