@@ -88,14 +88,14 @@ def _name_runs(records: Sequence[Record]) -> list[str]:
 
 
 def _label(record: Record) -> str:
-    options = ", ".join(f"{key}={value}" for key, value in record.config["options"].items())
+    options = ", ".join(f"{key}={value}" for key, value in record.options.items())
     return str(record.about.get("label") or (f"{record.method}[{options}]" if options else record.method))
 
 
 def _show_run(
     record: Record, name: str, headline: Headline, baseline: Record | None, comparison: Comparison | None
 ) -> dict[str, Any]:
-    lacking = record.taught and record.diagnosis is not None and baseline is None
+    lacking = record.taught and (record.reports or record.points) and baseline is None
     shown: dict[str, Any] = plain(
         {
             "name": name,
@@ -133,10 +133,9 @@ def _place(record: Record) -> str:
 
 def _list_facts(record: Record) -> list[list[str]]:
     """Label and value of what a reader wants to know about a run."""
-    result = record.result or {}
-    facts = [*(result.get("facts") or [["method", _label(record)]])]
-    if result.get("failure"):
-        facts.append(["stopped early", result["failure"]])
+    facts = [*(record.result.get("facts") or [["method", _label(record)]])]
+    if record.result.get("failure"):
+        facts.append(["stopped early", record.result["failure"]])
     return [*facts, ["seed", str(record.seed)], ["folder", _place(record)]]
 
 
