@@ -142,13 +142,13 @@ class Diagnosis:
         """Count samples; gives where no rule asks for the consequent of each implication, by level number."""
         with autocast_off(bound.device):
             costs = self._costs.fold(self._costs.evaluate(bound), take_extreme)
-        seen = observe(self._truth, bound, self.tol, self.lead, self._outline)
+        holds, decided, levels = observe(self._truth, bound, self.tol, self.lead, self._outline)
         finite = torch.isfinite(costs)
-        columns = [torch.ones_like(costs), seen.holds, seen.holds & ~seen.decided, torch.where(finite, costs, 0.0), ~finite]
+        columns = [torch.ones_like(costs), holds, holds & ~decided, torch.where(finite, costs, 0.0), ~finite]
         self._tally.add("rules", torch.stack([column.double() for column in columns], -1), labels)
-        self._tally.add("together", seen.holds.all(1), labels)
-        elsewhere = tally.find_elsewhere(seen.levels, self._shared)
-        for number, observed in seen.levels.items():
+        self._tally.add("together", holds.all(1), labels)
+        elsewhere = tally.find_elsewhere(levels, self._shared)
+        for number, observed in levels.items():
             junction = observed.level.order != ()
             self._tally.add(number, tally.count_junctions(observed) if junction else tally.count_entries(observed), labels)
             hits = tally.find_hits(observed)
@@ -167,9 +167,9 @@ class Diagnosis:
             implied = any(part.consequent is not None for part in self._parts[name])
             found = None if implied else read_labels(formula, truths, bound, self.tol)
             if found is not None:
-                known, holds = found
-                self._tally.add((name, "broken"), torch.stack([known, known & ~holds[:, 0]], -1), labels)
-        self._keep_worst(costs, seen.holds, index, labels)
+                known, true = found
+                self._tally.add((name, "broken"), torch.stack([known, known & ~true[:, 0]], -1), labels)
+        self._keep_worst(costs, holds, index, labels)
         self.samples += bound.batch
         return elsewhere
 

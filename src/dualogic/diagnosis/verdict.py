@@ -71,7 +71,12 @@ def judge(rule: RuleReport, class_names: Sequence[str] | None = None) -> tuple[F
     settled = (CONTRADICTED, VIOLATED, TOO_WIDE, NOT_READ, VACUOUS, ONE_BRANCH, SATISFIED, IN_KIND)
     if all(finding.kind not in settled for finding in found):
         found.append(Finding(SATISFIED, f"satisfied on {percent(rule.satisfied)} of the samples", rule.name))
-    return tuple(sorted(found, key=lambda finding: KINDS.index(finding.kind)))
+    return rank(found)
+
+
+def rank(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The most serious first."""
+    return tuple(sorted(findings, key=lambda finding: KINDS.index(finding.kind)))
 
 
 def most_serious(findings: Iterable[Sequence[Finding]]) -> str:
