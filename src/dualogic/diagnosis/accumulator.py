@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -73,8 +73,7 @@ class Diagnosis:
         self._costs = compile_rules(self.rules.items(), self.class_cost)
         self._parts = {name: outline(name, formula) for name, formula in self.rules.items()}
         self._outline = {part.path: part for parts in self._parts.values() for part in parts}
-        self._shared = tally.find_shared(self._outline.values())
-        self._places = {path: (level.number, lane) for level in self._truth.levels for lane, path in enumerate(level.paths)}
+        self._consequents = tally.number_consequents(self._outline.values())
         self._values = max(1, sum(level.operands * math.prod(level.rest) for level in self._truth.levels))
         self.reset()
 
@@ -138,37 +137,39 @@ class Diagnosis:
         labels: Tensor | None,
         truths: Mapping[str, Tensor],
         weights: Mapping[str, Tensor],
-    ) -> Mapping[int, Tensor]:
-        """Count samples; gives where no rule asks for the consequent of each implication, by level number."""
+    ) -> Mapping[str, Tensor]:
+        """Count samples; gives where no rule asks for the consequent of each implication, by path."""
+        groups = None if labels is None or not len(labels) else labels.unique(return_inverse=True)
+
+        def add(key: Hashable, columns: Tensor) -> None:
+            self._tally.add(key, columns, groups)
+
         with autocast_off(bound.device):
             costs = self._costs.fold(self._costs.evaluate(bound), take_extreme)
-        holds, decided, levels = observe(self._truth, bound, self.tol, self.lead, self._outline)
+        holds, decided, seen = observe(self._truth, bound, self.tol, self.lead, self._outline)
         finite = torch.isfinite(costs)
         columns = [torch.ones_like(costs), holds, holds & ~decided, torch.where(finite, costs, 0.0), ~finite]
-        self._tally.add("rules", torch.stack([column.double() for column in columns], -1), labels)
-        self._tally.add("together", holds.all(1), labels)
-        elsewhere = tally.find_elsewhere(levels, self._shared)
-        for number, observed in levels.items():
+        add("rules", torch.stack([column.double() for column in columns], -1))
+        add("together", holds.all(1))
+        elsewhere = tally.find_elsewhere(self._consequents, seen)
+        for path, observed in seen.items():
             junction = observed.level.order != ()
-            self._tally.add(number, tally.count_junctions(observed) if junction else tally.count_entries(observed), labels)
-            hits = tally.find_hits(observed)
-            for lane, path in enumerate(observed.level.paths) if junction else ():
-                if path in self._outline and path in weights:
-                    fitted = fit_weights(weights[path].to(hits.device), observed.axes, bound.batch)
-                    self._tally.add(path, tally.count_weights(hits[:, lane], observed.exists[:, lane], fitted), labels)
-            if number in elsewhere:
-                met = elsewhere[number] & observed.decided[..., 1]
-                self._tally.add(("elsewhere", number), torch.stack([elsewhere[number], met], -1).sum(2), labels)
-                for part in [self._outline[path] for path in observed.level.paths if truths and path in self._outline]:
-                    for name, counts in count_labels(part, truths, bound, self.tol, observed, elsewhere[number]):
-                        self._tally.add((part.path, name), counts, labels)
+            add(("counts", path), tally.count_junctions(observed) if junction else tally.count_entries(observed))
+            if junction and path in weights:
+                fitted = fit_weights(weights[path].to(bound.device), observed.axes, bound.batch)
+                add(("weights", path), tally.count_weights(observed, fitted))
+        for path, apart in elsewhere.items():
+            add(("elsewhere", path), torch.stack([apart, apart & seen[path].decided[..., 1]], -1).sum(1))
+            if truths:
+                for name, counts in count_labels(self._outline[path], truths, bound, self.tol, seen[path], apart):
+                    add((name, path), counts)
         for name, formula in self.rules.items() if truths else ():
             # Which rules the labels themselves break, for rules without an implication.
             implied = any(part.consequent is not None for part in self._parts[name])
             found = None if implied else read_labels(formula, truths, bound, self.tol)
             if found is not None:
                 known, true = found
-                self._tally.add((name, "broken"), torch.stack([known, known & ~true[:, 0]], -1), labels)
+                add(("broken", name), torch.stack([known, known & ~true[:, 0]], -1))
         self._keep_worst(costs, holds, index, labels)
         self.samples += bound.batch
         return elsewhere

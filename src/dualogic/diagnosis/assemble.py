@@ -71,10 +71,9 @@ def assemble_rules(diagnosis: Diagnosis, sums: Sums) -> dict[str, RuleReport]:
 
 def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveReport | None:
     """What sums say about one connective; ``None`` if they are not about it."""
-    level, lane = diagnosis._places[path]
-    if level not in sums:
+    if ("counts", path) not in sums:
         return None
-    part, counts = diagnosis._outline[path], sums[level][lane].tolist()
+    part, counts = diagnosis._outline[path], sums["counts", path].tolist()
     report = functools.partial(ConnectiveReport, path, part.kind, part.text, part.counted, int(counts[0]))
     if part.kind in ("all", "any"):
         units, empty, entries, holding = counts
@@ -84,7 +83,7 @@ def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveRepo
     held = [units - hit for hit in hits] if part.kind == "and" else hits
     shares = zip(part.operands, held, alone)
     operands = [OperandReport(text, _share(holding, units), _share(single, units)) for text, holding, single in shares]
-    operands, weights = _weigh(operands, sums[path].tolist()) if path in sums else (operands, None)
+    operands, weights = _weigh(operands, sums["weights", path].tolist()) if ("weights", path) in sums else (operands, None)
     report = functools.partial(report, tuple(operands), _share(together, units), _share(none, units), weights=weights)
     if part.antecedent is None:
         return report()
@@ -101,7 +100,7 @@ def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveRepo
         labelled=int(labelled),
         contradicted=_share(contradicted, labelled),
     )
-    apart, holding = sums["elsewhere", level][lane].tolist()
+    apart, holding = _read(sums, path, "elsewhere", 2)
     known, says, expected, both = _read(sums, path, "consequent labels", 4)
     elsewhere = ElsewhereReport(
         units=int(apart),
@@ -116,8 +115,8 @@ def assemble_part(diagnosis: Diagnosis, path: str, sums: Sums) -> ConnectiveRepo
 
 
 def _read(sums: Sums, path: str, name: str, count: int) -> list[float]:
-    """What the labels say of an implication; zeros where there are none."""
-    return sums[path, name].tolist() if (path, name) in sums else [0.0] * count
+    """Sums of some name; zeros where there are none, because there are no labels."""
+    return sums[name, path].tolist() if (name, path) in sums else [0.0] * count
 
 
 def _weigh(operands: list[OperandReport], sums: list[float]) -> tuple[list[OperandReport], WeightReport]:

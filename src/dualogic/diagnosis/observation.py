@@ -19,14 +19,14 @@ from dualogic.compile.tree import Branch, Combine, JunctionBranch, Level, Quanti
 
 @dataclasses.dataclass(frozen=True)
 class Observed:
-    """One level of connectives, of which each lane is a connective and each unit a sample or an entry of one."""
+    """One connective, of which each unit is a sample or an entry of one."""
 
     level: Level  # where it stands in the plan
-    holds: Tensor  # which operands hold, `(batch, lanes, units, k)`
+    axes: tuple[int, ...]  # the axes that the units stand for
+    exists: Tensor  # which units exist, `(batch, units)`
+    holds: Tensor  # which operands hold, `(batch, units, k)`
     decided: Tensor  # which of them hold without the help of undecided classes; see `observe`
     mask: Tensor | None  # which operands exist (entries of a quantifier); `None` if all do
-    exists: Tensor  # which units exist, `(batch, lanes, units)`
-    axes: tuple[int, ...]  # the axes that the units stand for
 
 
 class _Recorder(dict[int, tuple[Tensor, Union[Tensor, None], tuple[int, ...]]]):
@@ -45,7 +45,7 @@ class _Recorder(dict[int, tuple[Tensor, Union[Tensor, None], tuple[int, ...]]]):
 @torch.no_grad()
 def observe(
     plan: Plan, bound: Bound, tol: float, lead: float, wanted: Collection[str]
-) -> tuple[Tensor, Tensor, dict[int, Observed]]:
+) -> tuple[Tensor, Tensor, dict[str, Observed]]:
     """Evaluate a plan of mode ``"truth"``: which rules hold, ``(batch, rules)``; which do decidedly; and the wanted connectives.
 
     ``f != k`` is the complement of ``f == k``, so it holds also where ``k`` leads by less than ``lead``: such samples are
@@ -66,7 +66,7 @@ def observe(
     return holds, decided, _collect(plan, bound, (plain, strict), wanted)
 
 
-def observe_costs(plan: Plan, bound: Bound, wanted: Collection[str]) -> tuple[Tensor, dict[int, Observed]]:
+def observe_costs(plan: Plan, bound: Bound, wanted: Collection[str]) -> tuple[Tensor, dict[str, Observed]]:
     """The costs of rules at the optimal duals, ``(batch, rules)``, and those of operands, as ``holds``, differentiably."""
     recorder = _Recorder()
     recorder.join = take_extreme
@@ -75,17 +75,17 @@ def observe_costs(plan: Plan, bound: Bound, wanted: Collection[str]) -> tuple[Te
     return costs, _collect(plan, bound, (recorder, recorder), wanted)
 
 
-def _collect(plan: Plan, bound: Bound, seen: tuple[_Recorder, _Recorder], wanted: Collection[str]) -> dict[int, Observed]:
-    """The wanted connectives, each with its parents, by level number."""
-    levels: dict[int, Observed] = {}
+def _collect(plan: Plan, bound: Bound, seen: tuple[_Recorder, _Recorder], wanted: Collection[str]) -> dict[str, Observed]:
+    """The wanted connectives, each of which is there with its parents, by path."""
+    found: dict[str, Observed] = {}
     for branch, places in plan.roots:
         exists = torch.ones(bound.batch, len(places), dtype=torch.bool, device=bound.device)
-        _descend(branch, exists, seen, wanted, levels)
-    return levels
+        _descend(branch, exists, seen, wanted, found)
+    return found
 
 
 def _descend(
-    branch: Branch, exists: Tensor, seen: tuple[_Recorder, _Recorder], wanted: Collection[str], levels: dict[int, Observed]
+    branch: Branch, exists: Tensor, seen: tuple[_Recorder, _Recorder], wanted: Collection[str], found: dict[str, Observed]
 ) -> None:
     """Collect the wanted levels, taking along which of their units exist: ``(batch, *lanes, *axes)``."""
     if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
@@ -95,28 +95,28 @@ def _descend(
         return
     values, mask, extent = seen[0][level.number]
     shape = values.shape
-    levels[level.number] = Observed(
-        level=level,
-        holds=_by_unit(level, values),
-        decided=_by_unit(level, seen[1][level.number][0]),
-        mask=None if mask is None or isinstance(branch, JunctionBranch) else _by_unit(level, mask),
-        exists=_by_unit(level, exists.unsqueeze(1), ordered=False).squeeze(-1),
-        axes=tuple(shape[2 + level.lanes :]),
-    )
+    there = _by_unit(level, exists.unsqueeze(1), ordered=False).squeeze(-1)
+    holds, decided = (_by_unit(level, side[level.number][0]) for side in seen)
+    entries = None if mask is None or isinstance(branch, JunctionBranch) else _by_unit(level, mask)
+    for lane, path in enumerate(level.paths):
+        if path in wanted:
+            mine = None if entries is None else entries[:, lane]
+            axes = tuple(shape[2 + level.lanes :])
+            found[path] = Observed(level, axes, there[:, lane], holds[:, lane], decided[:, lane], mine)
     inside = exists.unsqueeze(1).expand(shape)
     if isinstance(branch, QuantifierBranch):
         if mask is not None:
             inside = inside & mask
         inside = inside.unflatten(1, extent)
         front = tuple(range(1, 1 + len(branch.dims)))
-        _descend(branch.operand, inside if branch.dims == front else inside.movedim(front, branch.dims), seen, wanted, levels)
+        _descend(branch.operand, inside if branch.dims == front else inside.movedim(front, branch.dims), seen, wanted, found)
         return
     start = 0
     for group, count in zip(branch.groups, branch.counts):
         if isinstance(group, (JunctionBranch, QuantifierBranch)):
             sizes = seen[0][group.level.number][0].shape
             part = inside.narrow(1, start, count)
-            _descend(group, _any_to(part, sizes[:1] + sizes[2:], 2 + len(branch.lanes)), seen, wanted, levels)
+            _descend(group, _any_to(part, sizes[:1] + sizes[2:], 2 + len(branch.lanes)), seen, wanted, found)
         start += count
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dualogic.compile.binding import Bound
 from dualogic.compile.plan import Plan
-from dualogic.diagnosis.observation import observe_costs
+from dualogic.diagnosis.observation import Observed, observe_costs
 from dualogic.diagnosis.outline import Connective
 from dualogic.loss import View
 
@@ -43,15 +43,9 @@ def measure_pull(
     leaves = {name: value.detach().requires_grad_(name in taught) for name, value in bound.tensors.items()}
     wanted = frozenset(part.path for found in parts.values() for part in found)
     with torch.enable_grad():
-        costs, levels = observe_costs(plan, dataclasses.replace(bound, tensors=leaves), wanted)
-        # By path: the costs of operands `(batch, units, k)`, and which units exist.
-        operands = {
-            path: (each.holds[:, lane], each.exists[:, lane])
-            for each in levels.values()
-            for lane, path in enumerate(each.level.paths)
-        }
-        choices = [part for found in parts.values() for part in found if part.kind == "or" and part.path in operands]
-        sums: dict[Hashable, Tensor] = {("nearest", part.path): _count_nearest(*operands[part.path]) for part in choices}
+        costs, operands = observe_costs(plan, dataclasses.replace(bound, tensors=leaves), wanted)
+        choices = [part.path for found in parts.values() for part in found if part.kind == "or" and part.path in operands]
+        sums: dict[Hashable, Tensor] = {("nearest", path): _count_nearest(operands[path]) for path in choices}
         wrt = [leaves[name] for name in sorted(taught)]
         if view.rows is None or not wrt:
             return sums
@@ -63,8 +57,8 @@ def measure_pull(
             for part in parts[name]:
                 if part.consequent is None or part.path not in operands or taught.isdisjoint(part.consequent.symbols):
                     continue
-                values, exists = operands[part.path]
-                sides = [torch.where(exists, side, 0.0) for side in values.unbind(-1)]
+                values = operands[part.path].holds
+                sides = [torch.where(operands[part.path].exists, side, 0.0) for side in values.unbind(-1)]
                 slopes = [_gradient(side, wrt) for side in sides]
                 away, towards = (_along(pull, slope).sum() for slope in slopes)
                 factors = (_per_belief(values), elsewhere[part.path] & _rests(values))
@@ -115,7 +109,8 @@ def _rests(costs: Tensor) -> Tensor:
     return consequent <= antecedent
 
 
-def _count_nearest(costs: Tensor, exists: Tensor) -> Tensor:
-    least = costs.detach() == costs.detach().amin(-1, keepdim=True)
-    alone = least & (least.sum(-1, keepdim=True) == 1) & exists.unsqueeze(-1)
-    return torch.cat([exists.sum().unsqueeze(0), alone.sum((0, 1))]).double()
+def _count_nearest(operands: Observed) -> Tensor:
+    costs = operands.holds.detach()
+    least = costs == costs.amin(-1, keepdim=True)
+    alone = least & (least.sum(-1, keepdim=True) == 1) & operands.exists.unsqueeze(-1)
+    return torch.cat([operands.exists.sum().unsqueeze(0), alone.sum((0, 1))]).double()

@@ -45,8 +45,7 @@ def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Al
             continue
         for part in rule.choices:
             if part.antecedent is not None and part.antecedent.holds is not None:
-                level, labels = diagnosis._places[part.path][0], ("labels", "rule labels", "consequent labels")
-                keys = [level, ("elsewhere", level), *((part.path, name) for name in labels)]
+                keys = [(kept, part.path) for kept in ("counts", "elsewhere", "labels", "rule labels", "consequent labels")]
                 least = None if part.elsewhere is None else part.elsewhere.holds
                 window.keep_extremes(part.path, part.antecedent.holds, least, keys)
         found = [*_find_missing_gradient(rule, window)]
