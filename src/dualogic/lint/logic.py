@@ -34,9 +34,9 @@ class LogicCheck:
         self.owner = {literal.get_id(): name for name, literal in self.holds.items()}
         occupied = self.encoder.nothing_empty(list(self.rules.values()))
         self.occupied = prover.name(z3.And(occupied))
-        self.full = prover.name(z3.And(world.full_length()))
-        if prover.ask([self.occupied, self.full]).verdict == "unsat":
-            self.occupied = prover.name(z3.BoolVal(True))
+        self.base = [prover.name(z3.And(world.full_length())), self.occupied]  # what is assumed of what can never hold
+        if prover.ask(self.base).verdict == "unsat":
+            self.occupied = self.base[1] = prover.name(z3.BoolVal(True))
 
     def run(self) -> list[Finding]:
         """All findings about satisfaction."""
@@ -62,7 +62,7 @@ class LogicCheck:
 
     def _report(self, kind: str, names: Sequence[str], message: str, assumptions: Sequence[Any], shorter: bool = False) -> None:
         """Add a finding, with an example of the assumptions in the symbols of its rules; a warning if it can hold ``shorter``."""
-        answer = self.prover.ask([self.full, self.occupied, *assumptions])
+        answer = self.prover.ask([*self.base, *assumptions])
         own = {symbol for name in names for symbol in self.rules[name].symbols}
         example = self.world.witness(answer.model) if answer.verdict == "sat" else {}
         finding = found(kind, tuple(names), message, {name: value for name, value in example.items() if name in own})
@@ -76,12 +76,12 @@ class LogicCheck:
     # Rules that cannot hold
 
     def _can_hold(self, name: str) -> bool:
-        answer = self._ask((name,), "whether it can hold", [self.full, self.occupied, self.holds[name]])
+        answer = self._ask((name,), "whether it can hold", [*self.base, self.holds[name]])
         if answer.verdict != "unsat":
             return True
         where = self._only_where([self.holds[name]])
         parts = [(self.prover.name(self.encoder.formula(part)), part) for part in _conjuncts(self.rules[name])]
-        core = self.prover.minimise([literal for literal, _ in parts], [self.full, self.occupied])
+        core = self.prover.minimise([literal for literal, _ in parts], self.base)
         texts = [f"`{part.brief()}`" for literal, part in parts if any(literal is kept for kept in core)]
         nothing = f"nothing satisfies {texts[0] if texts else self.rules[name].brief()}"
         why = f"{_listed(texts)} exclude each other" if len(texts) > 1 else nothing
@@ -103,13 +103,12 @@ class LogicCheck:
     def _clash(self, names: list[str], fixed: list[str]) -> list[str]:
         if len(names) + len(fixed) < 2:
             return []
-        base = [self.full, self.occupied]
         together = (*fixed, *names)
-        answer = self._ask(together, "whether they can hold together", [*base, *(self.holds[name] for name in together)])
+        answer = self._ask(together, "whether they can hold together", [*self.base, *(self.holds[name] for name in together)])
         if answer.verdict != "unsat":
             return []
         known = [literal for literal in answer.core if literal.get_id() in self.owner]
-        core = self.prover.minimise(known, base)
+        core = self.prover.minimise(known, self.base)
         involved = sorted((self.owner[literal.get_id()] for literal in core), key=list(self.rules).index)
         where = self._only_where(core)
         fewer = "" if len(involved) == 2 else ", although any of them may be left out and the others can"
@@ -148,13 +147,13 @@ class LogicCheck:
         sites = {name: find_sites(self.rules[name], self.encoder) for name in names}
         alive: set[int] = set()
         dead: dict[str, list[DeadSite]] = {}
-        model = self.prover.ask([self.full, self.occupied, *(self.holds[name] for name in consistent)]).model
+        model = self.prover.ask([*self.base, *(self.holds[name] for name in consistent)]).model
         self._mark(model, [site for name in consistent for site in sites[name]], alive)
         for name, group in sites.items():
             others = [other for other in consistent if other != name]
-            context = [self.full, self.occupied, *(self.holds[other] for other in others)]
+            context = [*self.base, *(self.holds[other] for other in others)]
             if name not in consistent and self.prover.ask([*context, self.holds[name]]).verdict == "unsat":
-                context, others = [self.full, self.occupied], []
+                context, others = self.base, []
             for dropped in {id(site.dropped): site.dropped for site in group}.values():
                 waiting = [site for site in group if site.dropped is dropped and id(site) not in alive]
                 if waiting:
@@ -194,22 +193,18 @@ class LogicCheck:
 
     @staticmethod
     def _mark(model: Any, sites: list[Site], alive: set[int]) -> None:
-        if model is None:
-            return
-        for site in sites:
-            if any(z3.is_true(model.eval(part, model_completion=True)) for part in site.holds):
-                alive.add(id(site))
+        if model is not None:
+            alive.update(id(site) for site in sites if z3.is_true(model.eval(site.possible, model_completion=True)))
 
     def _explain(self, site: Site, own: Any, others: list[str]) -> DeadSite:
-        fixed = [self.full, self.occupied]
         beside = [*(self.holds[other] for other in others), own]
         left_out: list[Formula] = []  # antecedents that are not to blame
         for antecedent in site.antecedents:
             weaker = site.possible_without([*left_out, antecedent])
-            if self.prover.ask([*fixed, *beside], weaker).verdict == "unsat":
+            if self.prover.ask([*self.base, *beside], weaker).verdict == "unsat":
                 left_out.append(antecedent)
         needed = [formula for formula in site.antecedents if all(formula is not other for other in left_out)]
-        core = self.prover.minimise(beside, fixed, site.possible_without(left_out))
+        core = self.prover.minimise(beside, self.base, site.possible_without(left_out))
         names = [self.owner[literal.get_id()] for literal in core if literal is not own]
         return DeadSite(site, sorted(names, key=list(self.rules).index), any(literal is own for literal in core), needed)
 

@@ -30,14 +30,13 @@ class Site:
     # fails; `None` if the whole rule can be kept.
     dropped: Formula | None
     around: tuple[int, ...]  # the sites that it stands inside of
-    holds: list[Any] = dataclasses.field(default_factory=list)  # for each position, that the operand holds where it matters
     # For each position, when it matters, and that the operand holds.
     places: list[tuple[Path, Any]] = dataclasses.field(default_factory=list)
 
     @functools.cached_property
     def possible(self) -> Any:
         """That the operand holds somewhere."""
-        return z3.Or(self.holds)
+        return self.possible_without(())
 
     @property
     def antecedents(self) -> list[Formula]:
@@ -77,9 +76,7 @@ class _Search:
             place: int, role: str, operand: Formula, path: Path = path, dropped: Formula | None = dropped, around: Any = around
         ) -> Site:
             site = self.sites.setdefault((id(node), place, id(dropped), around), Site(role, node, operand, dropped, around))
-            holds = self.encoder.below(operand, position)
-            site.holds.append(z3.And(*(condition for condition, _ in path), holds))
-            site.places.append((path, holds))
+            site.places.append((path, self.encoder.below(operand, position)))
             return site
 
         outermost = node if dropped is None else dropped
