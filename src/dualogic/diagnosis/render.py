@@ -1,4 +1,4 @@
-"""Reports as Markdown, plain text and rich text, all from the same headings, sentences and tables."""
+"""Reports as Markdown (which rich shows too) and plain text, from the same headings, sentences and tables."""
 
 from __future__ import annotations
 
@@ -165,28 +165,6 @@ def to_text(blocks: Sequence[Block]) -> str:
         else:
             lines += [f"  {block}", ""]
     return "\n".join(lines).rstrip()
-
-
-def to_rich(blocks: Sequence[Block]) -> Any:
-    """A renderable for ``rich.print``."""
-    from rich.console import Group
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    shown: list[Any] = []
-    for block in blocks:
-        if isinstance(block, Heading):
-            shown.append(Text.assemble((block.text, "bold"), ": ", (block.code, "cyan")))
-        elif isinstance(block, Table):
-            table = RichTable(header_style="bold", pad_edge=False)
-            for place, header in enumerate(block.headers):
-                table.add_column(Text(header), justify="left" if block.is_text(place) else "right")
-            for row in block.rows:
-                table.add_row(*map(Text, row))
-            shown.append(table)
-        else:
-            shown.append(Text(block))
-    return Group(*shown)
 
 
 def _sentence(text: str) -> str:
