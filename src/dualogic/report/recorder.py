@@ -111,8 +111,7 @@ class Recorder:
                 f"{tuple(self._labels.shape)}"
             )
         self._monitor, self._epochs_done = monitor, epochs_done
-        called = name or self.folder.resolve().name
-        called = called if seed is None else f"{called}, seed {seed}"
+        called = (name or self.folder.resolve().name) + ("" if seed is None else f", seed {seed}")
         config = {
             "task": {"name": title},
             "method": NO_RULE if self._logic is None else self._logic.method.name,
