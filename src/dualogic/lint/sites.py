@@ -12,6 +12,7 @@ import z3
 from dualogic.circuits.grounding import fit, positions
 from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
+from dualogic.formula.node import children
 from dualogic.lint.encode import Encoder
 from dualogic.lint.world import Entry
 
@@ -80,26 +81,19 @@ class _Search:
             return site
 
         outermost = node if dropped is None else dropped
-        if isinstance(node, (Evidence, Level)):
-            enter(node.operand, None)
-        elif isinstance(node, Complement):
-            enter(node.operand, None, dropped=outermost)
-        elif isinstance(node, Junction):
-            for place, operand in enumerate(node.operands):
-                enter(operand, record(place, "alternative", operand) if node.operation == "|" else None)
-        elif isinstance(node, Implication):
+        if isinstance(node, Implication):
             antecedent = record(0, "antecedent", node.antecedent, dropped=outermost)
             enter(node.antecedent, antecedent, dropped=outermost)
             path = (*path, (self.encoder.below(node.antecedent, position), node.antecedent))
             around = (*around, id(antecedent))
             enter(node.consequent, record(1, "consequent", node.consequent, path, dropped, around), path)
-        elif isinstance(node, Equivalence):
-            for side in (node.left, node.right):
-                enter(side, None, dropped=outermost)
-        elif isinstance(node, Cardinality):
-            for place, operand in enumerate(node.operands):
-                enter(operand, record(place, "alternative", operand) if node.exact else None, dropped=outermost)
         elif isinstance(node, Quantifier):
             for inner in positions(node.operand.shape, node.dims, position):
                 conditions = [(condition, None) for condition in self.encoder.conditions(node, inner)]
                 self.visit(node.operand, inner, (*path, *conditions), dropped, around)
+        elif isinstance(node, (Evidence, Level, Junction, Complement, Equivalence, Cardinality)):
+            choice = node.operation == "|" if isinstance(node, Junction) else isinstance(node, Cardinality) and node.exact
+            inside = outermost if isinstance(node, (Complement, Equivalence, Cardinality)) else dropped
+            for place, operand in enumerate(children(node)):
+                assert isinstance(operand, Formula)
+                enter(operand, record(place, "alternative", operand) if choice else None, dropped=inside)
