@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterator
 
@@ -113,7 +112,8 @@ def _watch_implication(
         return
     rate, sums = window.peaks.get(part.path, (0.0, {}))
     peak = assemble_part(diagnosis, part.path, sums)
-    if peak is None or not _has_fallen(rate, peak.total, holds, part.total):
+    fallen = rate >= NEVER and holds < HALF * rate
+    if peak is None or not fallen or not verdict.rises(holds, part.total, rate, peak.total):
         return
     finding = judge_implication(peak, part, part.counted)
     if finding is None:
@@ -195,14 +195,6 @@ def _works_against(window: Window, path: str) -> float:
     sums = window.recent["pull", path]
     both = float(sums[5] + sums[1])
     return float(sums[5]) / both if both > 0 else 0.0
-
-
-def _has_fallen(before: float, count_before: int, after: float, count_after: int) -> bool:
-    """To less than half, and by more than chance."""
-    if before < NEVER or after >= HALF * before or not count_before or not count_after:
-        return False
-    error = math.sqrt(before * (1.0 - before) / count_before + after * (1.0 - after) / count_after)
-    return before - after > verdict.SIGNIFICANT * error
 
 
 def _watch_branches(
