@@ -254,7 +254,7 @@ def test_a_failed_training_has_not_ended_and_keeps_its_epochs(tmp_path):
     with pytest.raises(ValueError, match="stop"):
         fail()
     (record,) = read_runs([tmp_path])
-    assert record.result == {}
+    assert record.result is None
     assert len(record.history) == 1
     assert "the run has not ended" in record.missing[0]
 
@@ -284,7 +284,7 @@ def test_a_kill_at_any_moment_leaves_whole_files(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.communicate()
         (record,) = read_runs([tmp_path])
-        assert record.result == {}
+        assert record.result is None
         assert [row["epoch"] for row in record.history] == list(range(1, len(record.history) + 1))
         make_model([record])
         seen.append(len(record.history))

@@ -133,9 +133,10 @@ def _place(record: Record) -> str:
 
 def _list_facts(record: Record) -> list[list[str]]:
     """Label and value of what a reader wants to know about a run."""
-    facts = [*(record.result.get("facts") or [["method", _label(record)]])]
-    if record.result.get("failure"):
-        facts.append(["stopped early", record.result["failure"]])
+    result = record.result or {}
+    facts = [*(result.get("facts") or [["method", _label(record)]])]
+    if result.get("failure"):
+        facts.append(["stopped early", result["failure"]])
     return [*facts, ["seed", str(record.seed)], ["folder", _place(record)]]
 
 

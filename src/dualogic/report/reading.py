@@ -34,7 +34,7 @@ class Record:
     ]  # what a page says: `title`, `name` (of the run) or `label` (of its settings); empty in earlier versions
     taught: bool  # whether a rule was taught
     history: list[dict[str, float]]  # numbers by name, for each measured epoch
-    result: dict[str, Any]  # how it ended: `facts` (pairs of a label and a value), `failure`; empty before
+    result: dict[str, Any] | None  # how it ended: `facts` (pairs of a label and a value), `failure`; `None` before
     points: list[dict[str, Any]]  # summaries by epoch of how the rules are satisfied
     # How they are satisfied at the end: on validation samples, and on samples of the training; as far as it was kept.
     reports: dict[str, ShortcutReport]
@@ -112,7 +112,7 @@ def read_run(folder: Path) -> Record:
     method, about = config["method"], config.get("about", {})
     taught = about.get("taught", method not in UNTAUGHT)
     named = (folder, config["task"]["name"], method, config["options"], config["seed"], about, taught)
-    return Record(*named, history, result, points, reports, kept, tuple(missing))
+    return Record(*named, history, result if ended else None, points, reports, kept, tuple(missing))
 
 
 def find_baseline(record: Record, others: Sequence[Record]) -> Record | None:
