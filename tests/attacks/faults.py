@@ -189,15 +189,15 @@ MUTANTS = (
     Mutant(
         "antecedents are never to blame",
         "src/dualogic/lint/logic.py",
-        'if self.prover.ask([*fixed, *beside], weaker).verdict == "unsat":',
+        'if self.prover.ask([*self.base, *beside], weaker).verdict == "unsat":',
         "if True:",
         "tests/lint/test_lint.py -k elsewhere",
     ),
     Mutant(
         "a scalar's gradient is flattened",
         "src/dualogic/diagnosis/pull.py",
-        "each.reshape(len(each), -1).sum(1)",
-        "each.flatten(1).sum(1)",
+        "(first * second).reshape(len(first), -1).sum(1)",
+        "(first * second).flatten(1).sum(1)",
         "tests/diagnosis/test_monitor_looks.py -k scalar",
     ),
     # Experiments

@@ -8,7 +8,7 @@ import torch
 
 import dualogic as dl
 from diagnosis.watched import EITHER, RULE, f, g, kinds, look_at, train
-from dualogic.diagnosis import alarm, watch_consequent
+from dualogic.diagnosis import alarm, watch
 from dualogic.diagnosis import monitor as module
 from dualogic.methods.truth import TruthMethod
 
@@ -156,7 +156,7 @@ def test_an_antecedent_that_a_rule_of_two_ways_holds_down(rule, fades, learned, 
     logic = dl.LogicLoss(rule, num_samples=200, method=Residuum())
     monitor = dl.Monitor(logic, warn=False)
     place = torch.arange(200)
-    for look in range(watch_consequent.LASTING + 5):
+    for look in range(watch.LASTING + 5):
         turned, upright = torch.zeros(200, 3), torch.zeros(200, 3)
         turned[:, 0], turned[:, 2] = 1.0, -0.4 * look if fades else 0.5
         upright[:, 0], upright[:, 1] = 1.0, torch.where((place < 20) & learned & (look > 10), 3.0, -2.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dualogic as dl
 from diagnosis.watched import EITHER, RULE, f, g, look_at, s
-from dualogic.diagnosis import alarm, verdict, watch, watch_consequent, window
+from dualogic.diagnosis import alarm, verdict, watch, window
 from dualogic.diagnosis import monitor as module
 from strategies import bindings, formulas, quantified
 
@@ -274,13 +274,13 @@ def test_the_page_lists_every_kind_with_its_thresholds():
     assert f"after {watch.LASTING} looks the pull, averaged over the latest {window.LATE}" in off
     assert (watch.STILL, verdict.SIGNIFICANT) == (0.25, 4.0)
     wide = meaning[alarm.TOO_WIDE]
-    assert f"after {watch_consequent.LASTING} looks: at least {100 * watch_consequent.MOSTLY:.0f} %" in wide
-    assert f"{100 * watch_consequent.CAME:.0f} % more" in wide
+    assert f"after {watch.LASTING} looks: at least {100 * watch.MOSTLY:.0f} %" in wide
+    assert f"{100 * watch.CAME:.0f} % more" in wide
     assert f"at least {100 * watch.AGAINST:.0f} % of the pull on logarithms" in off
     wrong = meaning[alarm.CONTRADICTED]
-    assert f"after {watch_consequent.LASTING} looks" in wrong
-    assert f"not {100 * watch_consequent.STUCK:.0f} % fewer than {window.LATE} looks ago" in wrong
-    assert watch_consequent.LARGE == 1.5
+    assert f"after {watch.LASTING} looks" in wrong
+    assert f"not {100 * watch.STUCK:.0f} % fewer than {window.LATE} looks ago" in wrong
+    assert watch.LARGE == 1.5
     assert f"{watch.VISITS} visits" in meaning[alarm.FROZEN]
     assert f"{100 * verdict.UNIFORM:.1f} %" in meaning[alarm.FROZEN]
     assert f"first {watch.SETTLED} looks" in page

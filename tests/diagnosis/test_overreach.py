@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 
 import dualogic as dl
-from dualogic.diagnosis import alarm, verdict, watch_consequent
+from dualogic.diagnosis import alarm, verdict, watch
 from dualogic.diagnosis.verdict import rises
 
 p, r, q = dl.boolean("p"), dl.boolean("r"), dl.boolean("q")
@@ -253,7 +253,7 @@ def test_the_monitor_blames_a_rule_that_pulled_there_and_no_other():
     for method, expected in ((dl.methods.Dual.paper(), [alarm.TOO_WIDE]), ("hard", [])):
         monitor = make_monitor(method)
         look_at(monitor, 0.05, 0.2, 10)
-        look_at(monitor, 0.05, 0.9, watch_consequent.LASTING)
+        look_at(monitor, 0.05, 0.9, watch.LASTING)
         assert [found.kind for found in monitor.findings if found.severity == alarm.WARNING] == expected
         if expected:
             (found,) = (each for each in monitor.findings if each.kind == alarm.TOO_WIDE)
@@ -265,7 +265,7 @@ def test_labels_tell_the_monitor_that_what_came_is_right():
     for true in (0, 1):
         monitor = make_monitor(dl.methods.Dual.paper(), labels={"q": torch.full((200,), true)})
         look_at(monitor, 0.05, 0.2, 10)
-        look_at(monitor, 0.05, 0.9, watch_consequent.LASTING)
+        look_at(monitor, 0.05, 0.9, watch.LASTING)
         assert (alarm.TOO_WIDE in kinds(monitor.findings)) == (true == 0)
 
 

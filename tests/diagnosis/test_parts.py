@@ -5,7 +5,7 @@ import torch
 import dualogic as dl
 from dualogic.diagnosis.events import weights_by_operand
 from dualogic.diagnosis.outline import outline
-from dualogic.diagnosis.tally import find_shared
+from dualogic.diagnosis.tally import number_consequents
 from dualogic.diagnosis.verdict import rises
 from dualogic.diagnosis.window import Look
 
@@ -25,7 +25,7 @@ def test_the_outline_goes_through_quantifiers_to_the_choices():
 def test_implications_with_one_consequent_belong_together():
     dog, cat, animal = map(dl.boolean, ("dog", "cat", "animal"))
     parts = [*outline("one", dog >> animal), *outline("two", cat >> animal), *outline("three", animal >> ~dog)]
-    assert find_shared(parts) == [("one", "two")]
+    assert number_consequents(parts) == {"one": 0, "two": 0, "three": 1}
 
 
 def test_a_rate_rises_by_more_than_chance():

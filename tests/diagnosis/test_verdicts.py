@@ -217,7 +217,7 @@ def test_refusals():
         dl.diagnose(RULE, labels=[0], **tensors)
     with pytest.raises(BindingError, match="labels must be a tensor of integers"):
         dl.diagnose(RULE, labels=["cat", "dog"], **tensors)
-    with pytest.raises(OptionError, match="worst counts samples"):
+    with pytest.raises(OptionError, match="worst must be a whole number of at least 0"):
         dl.diagnose(RULE, worst=-1, **tensors)
     with pytest.raises(OptionError, match="lead must be at least 0"):
         dl.diagnose(RULE, lead=-0.1, **tensors)

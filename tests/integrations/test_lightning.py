@@ -109,7 +109,7 @@ def test_a_folder_is_recorded_for_the_report(example, tmp_path):
         tensors = {"f": model.net(images[labels == 6]), "g": model.net(images[labels == 6].flip(-1, -2))}
     assert record.report.samples == int((labels == 6).sum())
     assert record.report.satisfied == pytest.approx(example.rule.satisfied(**tensors).float().mean().item())
-    assert record.diagnosis["history"][-1]["pool"]["rule"]["all"]["parts"]["rule"]["weights"]
+    assert record.points[-1]["pool"]["rule"]["all"]["parts"]["rule"]["weights"]
     assert record.result is not None
     (recorder,) = callback.recorders.values()
     assert recorder.diagnose(pictures=images[labels == 6], **tensors).samples == len(tensors["f"])

@@ -135,7 +135,7 @@ def test_a_folder_is_recorded_for_the_report(example, tmp_path, monkeypatch):
     (record,) = read_runs([tmp_path / "run"])
     assert [row["epoch"] for row in record.history] == [1, 2]
     logged = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
-    for row, entry, point in zip(record.history, logged, record.diagnosis["history"]):
+    for row, entry, point in zip(record.history, logged, record.points):
         assert row["measure/eval_loss"] == entry["eval_loss"]
         assert point["validation"]["rule"]["all"]["satisfied"] == pytest.approx(entry["eval_satisfied_rule"], abs=1e-3)
         assert {"task_loss", "rule_loss", "delta/rule"} <= row.keys()

@@ -33,4 +33,4 @@ def test_steps_do_not_wait(tmp_path):
             torch.cuda.set_sync_debug_mode("default")
         recorder.epoch()
     (record,) = read_runs([tmp_path])
-    assert record.diagnosis["history"][-1]["pool"]["rule"]["all"]["samples"] == 2 * 256  # of both epochs
+    assert record.points[-1]["pool"]["rule"]["all"]["samples"] == 2 * 256  # of both epochs

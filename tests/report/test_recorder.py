@@ -80,7 +80,7 @@ def test_weights_and_satisfaction_of_the_training_are_seen_by_themselves(tmp_pat
     assert last["parts"]["order"]["weights"] == pytest.approx(weights.tolist(), abs=1e-3)
     assert {tuple(found) for found in kept["history"][-1]["findings"]} >= {("low", "violated")}
     (record,) = read_runs([tmp_path])
-    assert record.part == "pool"
+    assert list(record.reports) == ["pool"]
     assert "the verdict is about samples of the training" in record.missing[0]
 
 
@@ -94,7 +94,7 @@ def test_outputs_that_are_nan_do_not_stop_the_recorder(tmp_path):
         made.epoch()
     (record,) = read_runs([tmp_path])
     assert math.isnan(record.history[0]["rule_loss"])
-    assert [step["epoch"] for step in record.diagnosis["history"]] == [2]
+    assert [step["epoch"] for step in record.points] == [2]
     assert make_model([record])["runs"][0]["curves"]["rule_loss"][0] == [1.0, None]
 
 
@@ -239,7 +239,7 @@ def test_a_resumed_training_goes_on_after_its_checkpoint(tmp_path):
         (6, 3),
         (7, 3),
     ]
-    assert [step["epoch"] for step in record.diagnosis["history"]] == list(range(1, 8))
+    assert [step["epoch"] for step in record.points] == list(range(1, 8))
     with pytest.raises(dl.errors.StateError, match="holds a run with another rules"):
         dl.Recorder(tmp_path, dl.LogicLoss(x <= 0), epochs_done=3).open()
 

@@ -120,7 +120,7 @@ def folders(tmp_path):
     return tmp_path, files
 
 
-def test_a_run_without_a_diagnosis_says_so_and_shows_its_measures(folders):
+def test_a_run_without_a_diagnosis_says_so(folders):
     root, _ = folders
     model = model_of(root)
     assert [run["name"] for run in model["runs"]] == [
@@ -130,12 +130,8 @@ def test_a_run_without_a_diagnosis_says_so_and_shows_its_measures(folders):
     for run in model["runs"]:
         assert any(entry.startswith("diagnosis.json: ") for entry in run["missing"])
         assert run["failures"] == {}
-    (rule,) = model["rules"]
-    assert rule["name"] == "recorded measures"
-    assert model["groups"][0]["key"] == "all"
-    step = model["runs"][-1]["steps"][-1]["pool"]["recorded measures"]
-    assert set(step) <= {group["key"] for group in model["groups"]}
-    assert all(len(part["parts"]["recorded measures"]["weights"]) == 2 for part in step.values())
+        assert run["steps"] == []
+    assert model["rules"] == []
 
 
 def test_a_run_that_has_not_ended(folders):

@@ -60,15 +60,10 @@ def _percentages(runs: Sequence[Run], measure: str) -> list[Series]:
 
 
 def _weights(runs: Sequence[Run]) -> list[Series]:
-    found: list[Series] = []
-    for run in runs:
-        if run.method != "dual":
-            continue
-        for label, colour, measure in (("6s", SIXES, "weight_sixes"), ("other digits", OTHERS, "weight_others")):
-            values = [getattr(step, measure) for step in run.history]
-            if None not in values:
-                found.append((label, colour, values))
-    return found
+    kinds = (("6s", SIXES, "weight_sixes"), ("other digits", OTHERS, "weight_others"))
+    steps = [run.history for run in runs if run.method == "dual"]
+    found = [(label, colour, [getattr(step, measure) for step in each]) for each in steps for label, colour, measure in kinds]
+    return [series for series in found if None not in series[2]]
 
 
 def _draw(axes: Any, series: Sequence[Series], epochs: int, top: float) -> None:
@@ -111,7 +106,4 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     for position in reversed(range(len(moved))):
         moved[position] = min(moved[position], ceiling)
         ceiling = moved[position] - gap
-    result = [0.0] * len(places)
-    for item, place in zip(order, moved):
-        result[item] = place
-    return result
+    return [place for _, place in sorted(zip(order, moved))]

@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -43,11 +42,11 @@ class Study:
         """The pools that have runs, in order."""
         return list(dict.fromkeys(run.pool for run in self.runs))
 
-    def to_json(self) -> dict[str, Any]:
-        """All numbers, ready for ``json.dump``."""
+    def save(self, path: Path) -> None:
+        """Write all numbers to a file, as JSON."""
         from dualogic import __version__
 
-        return {
+        numbers = {
             "rule": str(RULE),
             "lead": LEAD,
             "epochs": self.epochs,
@@ -59,10 +58,7 @@ class Study:
             "skipped": self.skipped,
             "runs": [{**dataclasses.asdict(run), "final": dataclasses.asdict(run.final)} for run in self.runs],
         }
-
-    def save(self, path: Path) -> None:
-        """Write :meth:`to_json` to a file."""
-        path.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 
 
 def choose_methods(names: Sequence[str]) -> tuple[str, ...]:

@@ -46,12 +46,10 @@ def make_table(study: Study) -> Table:
 
 def _cells(run: Run) -> list[str]:
     final = run.final
-    duration = f"{run.seconds:.1f} s"
-    if run.failure is not None:
-        return ["diverged", "", "", "", "", duration]
-    percentages = [f"{value:.1f}" for value in (final.accuracy, final.satisfied, final.q, final.not_p)]
+    cells = [f"{value:.1f}" for value in (final.accuracy, final.satisfied, final.q, final.not_p)]
     weights = ["-" if weight is None else f"{weight:.2f}" for weight in (final.weight_sixes, final.weight_others)]
-    return [*percentages, "" if final.weight_sixes is None else " / ".join(weights), duration]
+    cells.append("" if final.weight_sixes is None else " / ".join(weights))
+    return [*(cells if run.failure is None else ["diverged", "", "", "", ""]), f"{run.seconds:.1f} s"]
 
 
 def describe_pool(study: Study, pool: str) -> list[str]:
@@ -66,7 +64,13 @@ def describe_run(run: Run, baseline: Run | None) -> str:
     name = row_label(run.method)
     if run.failure is not None:
         return f"{name}: stopped in epoch {len(run.history)}. {run.failure}"
-    return f"{name}: {_deed(run, baseline)}; {_compare(run, baseline)}.{_denial(run)}"
+    final, compared, both = run.final, "", ""
+    if baseline is not None and run is not baseline:
+        gain = final.accuracy - baseline.final.accuracy
+        compared = f", {abs(gain):.1f} {'above' if gain >= 0 else 'below'} no rule"
+    if final.q > MOST and final.not_p > MOST and run.method != NO_RULE:
+        both = f" It met the rule both ways: {final.not_p:.0f} % of turned 6s no longer read as a 9."
+    return f"{name}: {_deed(run, baseline)}; accuracy {final.accuracy:.1f}{compared}.{both}"
 
 
 def _deed(run: Run, baseline: Run | None) -> str:
@@ -80,19 +84,3 @@ def _deed(run: Run, baseline: Run | None) -> str:
     if final.satisfied > MOST:
         return f"took the shortcut, the rule met on {final.satisfied:.0f} % of 6s but Q on {final.q:.0f} %"
     return f"did not meet the rule (on {final.satisfied:.0f} % of 6s)"
-
-
-def _compare(run: Run, baseline: Run | None) -> str:
-    accuracy = f"accuracy {run.final.accuracy:.1f}"
-    if baseline is None or run is baseline:
-        return accuracy
-    gain = run.final.accuracy - baseline.final.accuracy
-    return f"{accuracy}, {abs(gain):.1f} {'above' if gain >= 0 else 'below'} no rule"
-
-
-def _denial(run: Run) -> str:
-    """A network that meets Q and denies P has met the rule both ways."""
-    final = run.final
-    if final.q > MOST and final.not_p > MOST and run.method != NO_RULE:
-        return f" It met the rule both ways: {final.not_p:.0f} % of turned 6s no longer read as a 9."
-    return ""

@@ -129,14 +129,8 @@ def train(
             failure = str(error)
             break
         on_epoch()
-    return Run(
-        pool=pool,
-        method="none" if method is None else method,
-        options="" if logic is None else logic.method.describe(),
-        history=tuple(history),
-        seconds=time.perf_counter() - started,
-        failure=failure,
-    )
+    options = "" if logic is None else logic.method.describe()
+    return Run(pool, method or "none", options, tuple(history), time.perf_counter() - started, failure)
 
 
 def _loss(network: nn.Module, logic: LogicLoss | None, split: Split, chosen: Tensor, index: Tensor) -> Tensor:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dualogic.arguments import check_choice, check_rules, check_tolerances
+from dualogic.arguments import check_choice, check_offset, check_rules, check_tolerances
 from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import CLASS_COSTS, autocast_off
 from dualogic.compile.extreme import take_extreme
@@ -19,11 +20,10 @@ from dualogic.diagnosis.assemble import assemble
 from dualogic.diagnosis.expectation import check_truths, count_labels, find_classes, read_labels
 from dualogic.diagnosis.observation import fit_weights, observe
 from dualogic.diagnosis.outline import outline
-from dualogic.diagnosis.report import ShortcutReport
-from dualogic.diagnosis.tally import Tally, Worst
-from dualogic.errors import BindingError, OptionError, SampleIndexError, StateError
+from dualogic.diagnosis.report import SampleReport, ShortcutReport
+from dualogic.diagnosis.tally import Tally
+from dualogic.errors import BindingError, SampleIndexError, StateError
 from dualogic.formula.connective import Formula
-from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
 
 CHUNK = 8192  # samples that are evaluated at a time at most, so that a whole data set can be passed in one call ...
@@ -67,26 +67,20 @@ class Diagnosis:
             class_cost = getattr(self._logic.method if self._logic is not None else None, "class_cost", "probability")
         check_choice("class_cost", class_cost, CLASS_COSTS)
         self.class_cost: str = class_cost
-        kept = as_int(worst)
-        if kept is None or kept < 0:
-            raise OptionError(f"worst counts samples and must be a number of at least 0; got {worst!r}")
-        self.worst = kept
+        self.worst = check_offset("worst", worst)
         self.classes = None if classes is None else tuple(map(str, classes))
         self._truth = compile_rules(self.rules.items(), "truth")
         self._costs = compile_rules(self.rules.items(), self.class_cost)
         self._parts = {name: outline(name, formula) for name, formula in self.rules.items()}
         self._outline = {part.path: part for parts in self._parts.values() for part in parts}
-        self._wanted = frozenset(self._outline)
-        self._shared = tally.find_shared(self._outline.values())
-        self._implied = {name for name, parts in self._parts.items() if any(part.consequent is not None for part in parts)}
-        self._places = {path: (level.number, lane) for level in self._truth.levels for lane, path in enumerate(level.paths)}
+        self._consequents = tally.number_consequents(self._outline.values())
         self._values = max(1, sum(level.operands * math.prod(level.rest) for level in self._truth.levels))
         self.reset()
 
     def reset(self) -> None:
         """Forget all samples."""
         self._tally = Tally()
-        self._worst = Worst(self.worst, len(self.rules))
+        self._worst: dict[str, list[SampleReport]] = {name: [] for name in self.rules}
         self.samples = 0
 
     def update(self, index: Any = None, labels: Any = None, **tensors: Any) -> None:
@@ -115,13 +109,12 @@ class Diagnosis:
         size = max(1, min(CHUNK, CHUNK_VALUES // self._values))
         for start in range(0, bound.batch, size):
             rows = slice(start, min(start + size, bound.batch))
-            part = Bound(
-                {name: value[rows] for name, value in bound.tensors.items()}, rows.stop - start, bound.dtype, bound.device
-            )
+            tensors = {name: value[rows] for name, value in bound.tensors.items()}
+            part = dataclasses.replace(bound, tensors=tensors, batch=rows.stop - start)
             shares = {name: truth[rows] for name, truth in truths.items()}
             chosen = None if index is None else index[rows]
-            shared = self._logic is not None and self._logic.num_samples is None
-            weights = self._logic.weights(chosen) if self._logic is not None and (shared or chosen is not None) else {}
+            known = self._logic is not None and (self._logic.num_samples is None or chosen is not None)
+            weights = self._logic.weights(chosen) if self._logic is not None and known else {}
             self._count(part, chosen, None if labels is None else labels[rows], shares, weights)
 
     def _check_rows(self, index: Tensor | None) -> None:
@@ -144,39 +137,60 @@ class Diagnosis:
         labels: Tensor | None,
         truths: Mapping[str, Tensor],
         weights: Mapping[str, Tensor],
-    ) -> Mapping[int, Tensor]:
-        """Count samples; gives where no rule asks for the consequent of each implication, by level number."""
+    ) -> Mapping[str, Tensor]:
+        """Count samples; gives where no rule asks for the consequent of each implication, by path."""
+        groups = None if labels is None or not len(labels) else labels.unique(return_inverse=True)
+
+        def add(key: Hashable, columns: Tensor) -> None:
+            self._tally.add(key, columns, groups)
+
         with autocast_off(bound.device):
             costs = self._costs.fold(self._costs.evaluate(bound), take_extreme)
-        seen = observe(self._truth, bound, self.tol, self.lead, self._wanted)
-        undecided = seen.holds & ~seen.decided
+        holds, decided, seen = observe(self._truth, bound, self.tol, self.lead, self._outline)
         finite = torch.isfinite(costs)
-        columns = [torch.ones_like(costs), seen.holds, undecided, torch.where(finite, costs, 0.0), ~finite]
-        self._tally.add("rules", torch.stack([column.double() for column in columns], -1), labels)
-        self._tally.add("together", seen.holds.all(1), labels)
-        elsewhere = tally.find_elsewhere(seen.levels, self._shared)
-        for number, observed in seen.levels.items():
+        columns = [torch.ones_like(costs), holds, holds & ~decided, torch.where(finite, costs, 0.0), ~finite]
+        add("rules", torch.stack([column.double() for column in columns], -1))
+        add("together", holds.all(1))
+        elsewhere = tally.find_elsewhere(self._consequents, seen)
+        for path, observed in seen.items():
             junction = observed.level.order != ()
-            self._tally.add(number, tally.count_junctions(observed) if junction else tally.count_entries(observed), labels)
-            hits = tally.find_hits(observed)
-            for lane, path in enumerate(observed.level.paths) if junction else ():
-                if path in self._wanted and path in weights:
-                    fitted = fit_weights(weights[path].to(hits.device), observed.axes, bound.batch)
-                    self._tally.add(path, tally.count_weights(hits[:, lane], observed.exists[:, lane], fitted), labels)
-            if number in elsewhere:
-                self._tally.add(("elsewhere", number), tally.count_elsewhere(observed, elsewhere[number]), labels)
-                for part in [self._outline[path] for path in observed.level.paths if truths and path in self._outline]:
-                    for name, counts in count_labels(part, truths, bound, self.tol, observed, elsewhere[number]):
-                        self._tally.add((part.path, name), counts, labels)
+            add(("counts", path), tally.count_junctions(observed) if junction else tally.count_entries(observed))
+            if junction and path in weights:
+                fitted = fit_weights(weights[path].to(bound.device), observed.axes, bound.batch)
+                add(("weights", path), tally.count_weights(observed, fitted))
+        for path, apart in elsewhere.items():
+            add(("elsewhere", path), torch.stack([apart, apart & seen[path].decided[..., 1]], -1).sum(1))
+            if truths:
+                for name, counts in count_labels(self._outline[path], truths, bound, self.tol, seen[path], apart):
+                    add((name, path), counts)
         for name, formula in self.rules.items() if truths else ():
             # Which rules the labels themselves break, for rules without an implication.
-            found = None if name in self._implied else read_labels(formula, truths, bound, self.tol)
+            implied = any(part.consequent is not None for part in self._parts[name])
+            found = None if implied else read_labels(formula, truths, bound, self.tol)
             if found is not None:
-                known, holds = found
-                self._tally.add((name, "broken"), torch.stack([known, known & ~holds[:, 0]], -1), labels)
-        self._worst.add(costs, seen.holds, index, labels, self.samples)
+                known, true = found
+                add(("broken", name), torch.stack([known, known & ~true[:, 0]], -1))
+        self._keep_worst(costs, holds, index, labels)
         self.samples += bound.batch
         return elsewhere
+
+    def _keep_worst(self, costs: Tensor, holds: Tensor, index: Tensor | None, labels: Tensor | None) -> None:
+        """For each rule the samples of the largest cost; of equal ones the earliest, whatever the batches."""
+        if not self.worst:
+            return
+        order = costs.sort(dim=0, descending=True, stable=True).indices[: self.worst].T
+        numbers, classes = (None if each is None else each[order].tolist() for each in (index, labels))
+        facts = (order.tolist(), costs.T.gather(1, order).tolist(), holds.T.gather(1, order).tolist())
+        for rule, (name, *columns) in enumerate(zip(self.rules, *facts)):
+            found = []
+            for place, (position, cost, satisfied) in enumerate(zip(*columns)):
+                number = None if numbers is None else numbers[rule][place]
+                label = None if classes is None or classes[rule][place] < 0 else classes[rule][place]
+                found.append(SampleReport(self.samples + position, number, label, cost, satisfied))
+            self._add_worst(name, found)
+
+    def _add_worst(self, name: str, found: Sequence[SampleReport]) -> None:
+        self._worst[name] = sorted([*self._worst[name], *found], key=lambda sample: -sample.cost)[: self.worst]
 
     def merge_(self, other: Diagnosis) -> Diagnosis:
         """Add what another diagnosis of the same rules counted, in another process for instance."""
@@ -187,7 +201,8 @@ class Diagnosis:
         if mine != theirs:
             raise StateError("only diagnoses of the same rules with the same options can be merged")
         self._tally.merge_(other._tally)
-        self._worst.merge_(other._worst, self.samples)
+        for name, worst in other._worst.items():
+            self._add_worst(name, [dataclasses.replace(each, position=each.position + self.samples) for each in worst])
         self.samples += other.samples
         return self
 

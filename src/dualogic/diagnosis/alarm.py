@@ -58,15 +58,14 @@ class Alarm:
     kind: str  # one of `KINDS`
     rule: str  # the name of the rule
     path: str  # the connective that it is about, as in `LogicLoss.weights`; the rule's name if it is about the whole
-    severity: str  # "warning", or "info" for what is seldom a problem
     message: str  # what was measured
-    advice: str  # what to try
+    severity: str = WARNING  # or "info" for what is seldom a problem
     step: int = 0  # the training call of the look that raised it
+
+    @property
+    def advice(self) -> str:
+        """What to try."""
+        return ADVICE[self.kind]
 
     def __str__(self) -> str:
         return f"rule {self.rule!r}, {self.kind}: {self.message}. To try: {self.advice}."
-
-
-def make_alarm(kind: str, rule: str, path: str, message: str, severity: str = WARNING) -> Alarm:
-    """An alarm with what to try."""
-    return Alarm(kind, rule, path, severity, message, ADVICE[kind])

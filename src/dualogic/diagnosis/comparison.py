@@ -75,53 +75,40 @@ def _find_worse(before: Any, after: Any, path: str, what: str) -> list[Finding]:
 
 
 def _compare_rule(before: RuleReport, after: RuleReport, names: Sequence[str] | None) -> RuleComparison:
-    label = None
-    first, second = before, after
-    shared = [label for label in before.classes if label in after.classes]
-    if shared:
-        # Where the rule was broken most is where it had something to teach.
-        label = max(shared, key=lambda each: (before.classes[each].violated or 0.0) * before.classes[each].samples)
-        if before.classes[label].violated:
-            first, second = before.classes[label], after.classes[label]
-        else:
-            label = None
-    whose = "{units}" if label is None else f"{{units}} of {class_name(label, names)}"
-    findings = _judge_change(first, second, whose)
-    findings += _find_elsewhere(before, after, shared)
-    wide = {finding.path for finding in findings if finding.kind == verdict.TOO_WIDE}
+    # Where the rule was broken most is where it had something to teach.
+    shared = {label: part for label, part in before.classes.items() if label in after.classes}
+    broken = {label: part.violated * part.samples for label, part in shared.items() if part.violated}
+    label = max(broken, key=broken.__getitem__, default=None)
+    first, second = (before, after) if label is None else (before.classes[label], after.classes[label])
+    findings = _judge_change(first, second, "" if label is None else f" of {class_name(label, names)}")
+    groups = [(before, after), *((part, after.classes[label]) for label, part in shared.items())]
+    wide = set()
+    for path in [part.path for part in after.choices if part.antecedent is not None]:
+        pairs = [(old.by_path[path], new.by_path[path]) for old, new in groups if path in old.by_path]
+        finding = compare_elsewhere(pairs) if pairs else None
+        if finding is not None:
+            findings.append(finding)
+            wide.add(path)
     # What was satisfied by its consequent was so in too many places.
     findings = [finding for finding in findings if finding.kind != verdict.IN_KIND or finding.path not in wide]
     findings += _find_worse(before, after, before.name, "rule: it holds")
-    ordered = tuple(sorted(findings, key=lambda finding: verdict.KINDS.index(finding.kind)))
-    return RuleComparison(before.name, before.text, label, before, after, ordered)
+    return RuleComparison(before.name, before.text, label, before, after, verdict.rank(findings))
 
 
 def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Finding]:
     if before.satisfied is None or after.satisfied is None:
         return [Finding(verdict.NO_SAMPLES, "no sample was counted", before.name)]
     found = []
-    parts = {part.path: part for part in before.choices}
     for part in after.choices:
-        if part.path in parts and part.total and parts[part.path].total:
-            where = whose.format(units=part.counted)
+        old = before.by_path.get(part.path)
+        if old is not None and part.total and old.total:
             judged = judge_implication if part.antecedent is not None else _judge_branches
-            finding = judged(parts[part.path], part, where)
-            if finding is not None:
-                found.append(finding)
-    if not found:
-        kind = verdict.VIOLATED if (after.violated or 0.0) > verdict.MUCH_VIOLATED else verdict.SATISFIED
-        held = f"satisfied on {percent(before.satisfied)} of the {whose.format(units='samples')} before"
-        found.append(Finding(kind, f"{held}, on {percent(after.satisfied)} after", after.name))
-    return found
-
-
-def _find_elsewhere(before: RuleReport, after: RuleReport, labels: Sequence[int]) -> list[Finding]:
-    groups = [(before, after), *((before.classes[label], after.classes[label]) for label in labels)]
-    found = []
-    for path in [part.path for part in after.choices if part.antecedent is not None]:
-        pairs = [(old.by_path[path], new.by_path[path]) for old, new in groups if path in old.by_path]
-        found.append(compare_elsewhere(pairs) if pairs else None)
-    return [finding for finding in found if finding is not None]
+            found.append(judged(old, part, f"{part.counted}{whose}"))
+    if any(found):
+        return [finding for finding in found if finding is not None]
+    kind = verdict.VIOLATED if (after.violated or 0.0) > verdict.MUCH_VIOLATED else verdict.SATISFIED
+    held = f"satisfied on {percent(before.satisfied)} of the samples{whose} before, on {percent(after.satisfied)} after"
+    return [Finding(kind, held, after.name)]
 
 
 def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:
@@ -138,31 +125,28 @@ def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: 
     if a_before < NEVER:
         return None
     v_before, v_after = a_before - (first.applied or 0.0), a_after - (second.applied or 0.0)
-    q_before, q_after = before.operands[1].holds or 0.0, after.operands[1].holds or 0.0
     repaired = v_before - v_after
     stayed = (second.applied or 0.0) - (first.applied or 0.0)
     went = max(min((after.together or 0.0) - (before.together or 0.0), a_before - a_after), 0.0)
-    gained = stayed + went >= HALF * repaired
-    antecedent = f"the antecedent {second.text} held on {percent(a_before)} of the {where} before, {percent(a_after)} after"
-    consequent = f"the consequent {after.operands[1].text} on {percent(q_before)} before, {percent(q_after)} after"
-    facts = f"{antecedent}; {consequent}"
-    if v_after > HALF * v_before and v_after >= NEVER:
-        return Finding(
-            verdict.VIOLATED, f"violated on {percent(v_after)} of the {where}, {percent(v_before)} before; {facts}", after.path
-        )
-    if repaired <= 0:
-        return None
+    gained, lost = stayed + went >= HALF * repaired, a_after < HALF * a_before
+    old, new = before.operands[1], after.operands[1]
+    facts = (
+        f"the antecedent {second.text} held on {percent(a_before)} of the {where} before, {percent(a_after)} after; "
+        f"the consequent {new.text} on {percent(old.holds)} before, {percent(new.holds)} after"
+    )
     rest = f", and is still violated on {percent(v_after)}" if v_after > verdict.MUCH_VIOLATED else ""
-    if gained and a_after < HALF * a_before:
-        sentence = f"{facts}: the consequent was learned, and the antecedent lost on the way{rest}"
-        return Finding(verdict.BOTH_WAYS, sentence, after.path)
-    if gained:
-        return Finding(verdict.IN_KIND, f"{facts}: the rule was satisfied by its consequent{rest}", after.path)
-    if a_before - a_after >= HALF * repaired:
-        place = "" if a_after < HALF * a_before else " where the rule was violated"
-        sentence = f"{facts}: the rule was satisfied by switching the antecedent off{place}{rest}"
-        return Finding(verdict.SWITCHED_OFF, sentence, after.path)
-    return None
+    if v_after > HALF * v_before and v_after >= NEVER:
+        kind, said = verdict.VIOLATED, f"violated on {percent(v_after)} of the {where}, {percent(v_before)} before; {facts}"
+    elif repaired > 0 and gained and lost:
+        kind, said = verdict.BOTH_WAYS, f"{facts}: the consequent was learned, and the antecedent lost on the way{rest}"
+    elif repaired > 0 and gained:
+        kind, said = verdict.IN_KIND, f"{facts}: the rule was satisfied by its consequent{rest}"
+    elif repaired > 0 and a_before - a_after >= HALF * repaired:
+        place = "" if lost else " where the rule was violated"
+        kind, said = verdict.SWITCHED_OFF, f"{facts}: the rule was satisfied by switching the antecedent off{place}{rest}"
+    else:
+        return None
+    return Finding(kind, said, after.path)
 
 
 def _judge_branches(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:

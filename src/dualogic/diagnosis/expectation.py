@@ -106,20 +106,18 @@ def count_labels(
     """
     if part.antecedent is None or part.consequent is None:
         return
-    lane = observed.level.paths.index(part.path)
-    exists, holds = observed.exists[:, lane], observed.holds[:, lane]
     antecedent = read_labels(part.antecedent, truths, bound, tol, observed.axes)
     consequent = read_labels(part.consequent, truths, bound, tol, observed.axes)
     if antecedent is not None:
         known, truth = antecedent
-        units = exists & known.unsqueeze(1)
+        units = observed.exists & known.unsqueeze(1)
         asked = truth & units
-        yield "labels", torch.stack([units, asked, asked & ~holds[..., 0]], -1).sum(1)
+        yield "labels", torch.stack([units, asked, asked & ~observed.holds[..., 0]], -1).sum(1)
         if consequent is not None:
             asked = asked & consequent[0].unsqueeze(1)
             yield "rule labels", torch.stack([asked, asked & ~consequent[1]], -1).sum(1)
     if consequent is not None:
         known, truth = consequent
-        units = elsewhere[:, lane] & known.unsqueeze(1)
-        says = units & observed.decided[:, lane, :, 1]
+        units = elsewhere & known.unsqueeze(1)
+        says = units & observed.decided[..., 1]
         yield "consequent labels", torch.stack([units, says, units & truth, says & truth], -1).sum(1)

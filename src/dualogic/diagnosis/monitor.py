@@ -178,13 +178,11 @@ class Monitor:
             truths = check_truths({name: values[chosen] for name, values in self._labels.items()}, self._plan.symbols, bound)
         diagnosis.reset()
         diagnosis._tally = Tally(waiting=False)
-        masks = diagnosis._count(bound, None, None, truths, view.weights)
+        elsewhere = diagnosis._count(bound, None, None, truths, view.weights)
         sums = dict(diagnosis._tally.total)
         count = len(logic.rules)
         numbers = [number % count for number in range(self._turn, self._turn + min(MOST_RULES, count))]
         self._turn = (self._turn + len(numbers)) % count
-        places = {path: diagnosis._places[path] for path, part in diagnosis._outline.items() if part.consequent is not None}
-        elsewhere = {path: masks[level][:, lane] for path, (level, lane) in places.items() if level in masks}
         sums.update(measure_pull(view, self._plan, diagnosis._parts, numbers, bound, taught, elsewhere))
         if self._task is not None:
             sums["task"] = torch.stack([torch.ones_like(self._task), self._task]).double()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
+from typing import Union
 
 import torch
 from torch import Tensor
@@ -16,51 +18,35 @@ from dualogic.compile.tree import Branch, Combine, JunctionBranch, Level, Quanti
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """The operands of one level, as joined while folding: ``(batch, k, *lanes, *axes)``."""
-
-    level: Level
-    values: Tensor
-    mask: Tensor | None
-    extent: tuple[int, ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class Observed:
-    """One level of connectives, of which each lane is a connective and each unit a sample or an entry of one."""
+    """One connective, of which each unit is a sample or an entry of one."""
 
     level: Level  # where it stands in the plan
-    holds: Tensor  # which operands hold, `(batch, lanes, units, k)`
+    axes: tuple[int, ...]  # the axes that the units stand for
+    exists: Tensor  # which units exist, `(batch, units)`
+    holds: Tensor  # which operands hold, `(batch, units, k)`
     decided: Tensor  # which of them hold without the help of undecided classes; see `observe`
     mask: Tensor | None  # which operands exist (entries of a quantifier); `None` if all do
-    exists: Tensor  # which units exist, `(batch, lanes, units)`
-    axes: tuple[int, ...]  # the axes that the units stand for
 
 
-class _Recorder:
-    """Plain logic, or another way to join operands, that remembers what it joined."""
+class _Recorder(dict[int, tuple[Tensor, Union[Tensor, None], tuple[int, ...]]]):
+    """Plain logic, or another way to join operands, that remembers what it joined.
 
-    def __init__(self, join: Combine = decide) -> None:
-        self.seen: dict[int, Seen] = {}
-        self._join = join
+    By level number: the operands ``(batch, k, *lanes, *axes)``, which of them exist, and the sizes of a quantifier's axes.
+    """
+
+    join: Combine = staticmethod(decide)
 
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
-        self.seen[level.number] = Seen(level, values, mask, extent)
-        return self._join(level, values, mask, extent)
-
-
-@dataclasses.dataclass(frozen=True)
-class Observation:
-    """What holds in a batch."""
-
-    holds: Tensor  # which rules hold, `(batch, rules)`; as `formula.satisfied` says
-    decided: Tensor  # which hold also in the decided reading
-    levels: dict[int, Observed]  # the wanted connectives, by level number
+        self[level.number] = (values, mask, extent)
+        return self.join(level, values, mask, extent)
 
 
 @torch.no_grad()
-def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset[str]) -> Observation:
-    """Evaluate a plan of mode ``"truth"`` and keep the truth of all operands of the wanted paths, each with its parents.
+def observe(
+    plan: Plan, bound: Bound, tol: float, lead: float, wanted: Collection[str]
+) -> tuple[Tensor, Tensor, dict[str, Observed]]:
+    """Evaluate a plan of mode ``"truth"``: which rules hold, ``(batch, rules)``; which do decidedly; and the wanted connectives.
 
     ``f != k`` is the complement of ``f == k``, so it holds also where ``k`` leads by less than ``lead``: such samples are
     *undecided*. In the decided reading (the paper's), ``f != k`` holds where some other class leads ``k`` by at least
@@ -77,36 +63,29 @@ def observe(plan: Plan, bound: Bound, tol: float, lead: float, wanted: frozenset
             # is `f == k` itself for a positive literal, and "another class leads k by lead" for a negative one.
             pairs = zip(registers, plan.evaluate(bound, tol, -lead))
             decided = plan.fold([one & two if one.dtype is torch.bool else one for one, two in pairs], strict)
-    return Observation(holds, decided, _collect(plan, bound, (plain.seen, strict.seen), wanted))
+    return holds, decided, _collect(plan, bound, (plain, strict), wanted)
 
 
-def observe_costs(plan: Plan, bound: Bound, wanted: frozenset[str]) -> tuple[Tensor, dict[int, Observed]]:
-    """The costs of rules at the optimal duals, ``(batch, rules)``, and of the operands of their connectives, differentiably.
-
-    The wanted connectives are given by level number, where ``holds`` is the cost of each operand.
-    """
-    recorder = _Recorder(take_extreme)
+def observe_costs(plan: Plan, bound: Bound, wanted: Collection[str]) -> tuple[Tensor, dict[str, Observed]]:
+    """The costs of rules at the optimal duals, ``(batch, rules)``, and those of operands, as ``holds``, differentiably."""
+    recorder = _Recorder()
+    recorder.join = take_extreme
     with autocast_off(bound.device):
         costs = plan.fold(plan.evaluate(bound), recorder)
-    return costs, _collect(plan, bound, (recorder.seen, recorder.seen), wanted)
+    return costs, _collect(plan, bound, (recorder, recorder), wanted)
 
 
-def _collect(
-    plan: Plan, bound: Bound, seen: tuple[dict[int, Seen], dict[int, Seen]], wanted: frozenset[str]
-) -> dict[int, Observed]:
-    levels: dict[int, Observed] = {}
+def _collect(plan: Plan, bound: Bound, seen: tuple[_Recorder, _Recorder], wanted: Collection[str]) -> dict[str, Observed]:
+    """The wanted connectives, each of which is there with its parents, by path."""
+    found: dict[str, Observed] = {}
     for branch, places in plan.roots:
         exists = torch.ones(bound.batch, len(places), dtype=torch.bool, device=bound.device)
-        _descend(branch, exists, seen, wanted, levels)
-    return levels
+        _descend(branch, exists, seen, wanted, found)
+    return found
 
 
 def _descend(
-    branch: Branch,
-    exists: Tensor,
-    seen: tuple[dict[int, Seen], dict[int, Seen]],
-    wanted: frozenset[str],
-    levels: dict[int, Observed],
+    branch: Branch, exists: Tensor, seen: tuple[_Recorder, _Recorder], wanted: Collection[str], found: dict[str, Observed]
 ) -> None:
     """Collect the wanted levels, taking along which of their units exist: ``(batch, *lanes, *axes)``."""
     if not isinstance(branch, (JunctionBranch, QuantifierBranch)):
@@ -114,30 +93,30 @@ def _descend(
     level = branch.level
     if not any(path in wanted for path in level.paths):
         return
-    plain, strict = (side[level.number] for side in seen)
-    shape = plain.values.shape
-    levels[level.number] = Observed(
-        level=level,
-        holds=_by_unit(level, plain.values),
-        decided=_by_unit(level, strict.values),
-        mask=None if plain.mask is None or isinstance(branch, JunctionBranch) else _by_unit(level, plain.mask),
-        exists=_by_unit(level, exists.unsqueeze(1), ordered=False).squeeze(-1),
-        axes=tuple(shape[2 + level.lanes :]),
-    )
+    values, mask, extent = seen[0][level.number]
+    shape = values.shape
+    there = _by_unit(level, exists.unsqueeze(1), ordered=False).squeeze(-1)
+    holds, decided = (_by_unit(level, side[level.number][0]) for side in seen)
+    entries = None if mask is None or isinstance(branch, JunctionBranch) else _by_unit(level, mask)
+    for lane, path in enumerate(level.paths):
+        if path in wanted:
+            mine = None if entries is None else entries[:, lane]
+            axes = tuple(shape[2 + level.lanes :])
+            found[path] = Observed(level, axes, there[:, lane], holds[:, lane], decided[:, lane], mine)
     inside = exists.unsqueeze(1).expand(shape)
     if isinstance(branch, QuantifierBranch):
-        if plain.mask is not None:
-            inside = inside & plain.mask
-        inside = inside.unflatten(1, plain.extent)
+        if mask is not None:
+            inside = inside & mask
+        inside = inside.unflatten(1, extent)
         front = tuple(range(1, 1 + len(branch.dims)))
-        _descend(branch.operand, inside if branch.dims == front else inside.movedim(front, branch.dims), seen, wanted, levels)
+        _descend(branch.operand, inside if branch.dims == front else inside.movedim(front, branch.dims), seen, wanted, found)
         return
     start = 0
     for group, count in zip(branch.groups, branch.counts):
         if isinstance(group, (JunctionBranch, QuantifierBranch)):
-            values = seen[0][group.level.number].values
+            sizes = seen[0][group.level.number][0].shape
             part = inside.narrow(1, start, count)
-            _descend(group, _any_to(part, values.shape[:1] + values.shape[2:], 2 + len(branch.lanes)), seen, wanted, levels)
+            _descend(group, _any_to(part, sizes[:1] + sizes[2:], 2 + len(branch.lanes)), seen, wanted, found)
         start += count
 
 

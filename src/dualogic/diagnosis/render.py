@@ -1,4 +1,4 @@
-"""Reports as Markdown, plain text and rich text, all from the same headings, sentences and tables."""
+"""Reports as Markdown (which rich shows too) and plain text, from the same headings, sentences and tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Union
 
-from dualogic.diagnosis.comparison import Comparison, RuleComparison
+from dualogic.diagnosis.comparison import Comparison
 from dualogic.diagnosis.report import ConnectiveReport, Report, RuleReport, ShortcutReport
 from dualogic.diagnosis.verdict import KINDS, REMEDIES, class_name, percent
 from dualogic.errors import SymbolError
@@ -101,9 +101,9 @@ def show_details(report: Report, names: tuple[str, ...] = ()) -> list[Block]:
             advised.add(finding.kind)
             blocks.append(_sentence(finding.sentence) + advice)
         if isinstance(report, Comparison):
-            blocks.append(_change_table(rule, report.after.class_names))
+            blocks.append(_measure_table([rule.before, rule.after], report.after.class_names))
         elif isinstance(report, ShortcutReport):
-            blocks.append(_class_table(rule, report.class_names))
+            blocks.append(_measure_table([rule], report.class_names))
             for part in rule.connectives[:MOST_CONNECTIVES]:
                 blocks += _connective_blocks(part)
             if len(rule.connectives) > MOST_CONNECTIVES:
@@ -157,38 +157,14 @@ def to_text(blocks: Sequence[Block]) -> str:
             lines += [f"{block.text}: {block.code}"]
         elif isinstance(block, Table):
             widths = [max(map(len, column)) for column in zip(block.headers, *block.rows)]
+            sides = ["<" if block.is_text(place) else ">" for place in range(len(widths))]
             for row in (block.headers, *block.rows):
-                first, *rest = (
-                    cell.ljust(width) if block.is_text(place) else cell.rjust(width)
-                    for place, (cell, width) in enumerate(zip(row, widths))
-                )
-                lines.append("  ".join(["  " + first, *rest]).rstrip())
+                cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths))
+                lines.append(f"  {'  '.join(cells)}".rstrip())
             lines.append("")
         else:
             lines += [f"  {block}", ""]
     return "\n".join(lines).rstrip()
-
-
-def to_rich(blocks: Sequence[Block]) -> Any:
-    """A renderable for ``rich.print``."""
-    from rich.console import Group
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    shown: list[Any] = []
-    for block in blocks:
-        if isinstance(block, Heading):
-            shown.append(Text.assemble((block.text, "bold"), ": ", (block.code, "cyan")))
-        elif isinstance(block, Table):
-            table = RichTable(header_style="bold", pad_edge=False)
-            for place, header in enumerate(block.headers):
-                table.add_column(Text(header), justify="left" if block.is_text(place) else "right")
-            for row in block.rows:
-                table.add_row(*map(Text, row))
-            shown.append(table)
-        else:
-            shown.append(Text(block))
-    return Group(*shown)
 
 
 def _sentence(text: str) -> str:
@@ -199,54 +175,35 @@ def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _measures(rule: RuleReport) -> list[tuple[str, float | None]]:
+def _measures(rule: RuleReport) -> dict[str, float | None]:
     """The columns of a rule's table: satisfied, and how its first choice is met."""
-    found = [("satisfied", rule.satisfied), ("undecided", rule.undecided)]
+    found = {"satisfied": rule.satisfied, "undecided": rule.undecided}
     part = next(iter(rule.choices), None)
     if part is None:
         return found
     if part.antecedent is not None:
-        found += [
-            ("antecedent", part.antecedent.holds),
-            ("with it", part.antecedent.applied),
-            ("vacuous", part.antecedent.denied),
-            (part.operands[1].text, part.operands[1].holds),
-        ]
+        antecedent, consequent = part.antecedent, part.operands[1]
+        found |= {"antecedent": antecedent.holds, "with it": antecedent.applied, "vacuous": antecedent.denied}
+        found[consequent.text] = consequent.holds
     elif len(part.operands) <= 3:
-        found += [(f"{operand.text} alone", operand.alone) for operand in part.operands]
-    return [*found, ("together", part.together)]
+        found |= {f"{operand.text} alone": operand.alone for operand in part.operands}
+    return {**found, "together": part.together}
 
 
-def _headers(*rules: RuleReport) -> list[str]:
-    """The measures to show; nothing is undecided unless a lead was asked for."""
+def _measure_table(rules: Sequence[RuleReport], class_names: Sequence[str] | None) -> Table:
+    """The measures on all samples and in each class; of two reports, before and after in each cell."""
+    # Nothing is undecided unless a lead was asked for.
     decided = not any(rule.undecided for rule in rules)
-    return [header for header, _ in _measures(rules[-1]) if not (header == "undecided" and decided)]
-
-
-def _class_table(rule: RuleReport, class_names: Sequence[str] | None) -> Table:
-    headers = _headers(rule)
-    groups = [("all", rule), *((class_name(label, class_names), part) for label, part in rule.classes.items())]
-    rows = [(title, str(part.samples), *_cells(part, headers)) for title, part in groups]
-    return Table(("", "samples", *headers), tuple(rows))
-
-
-def _change_table(rule: RuleComparison, class_names: Sequence[str] | None) -> Table:
-    before, after = rule.before, rule.after
-    headers = _headers(before, after)
-    groups = [("all", before, after)]
-    for label, part in before.classes.items():
-        if label in after.classes:
-            groups.append((class_name(label, class_names), part, after.classes[label]))
+    headers = [header for header in _measures(rules[-1]) if not (header == "undecided" and decided)]
+    shared = [label for label in rules[0].classes if label in rules[-1].classes]
+    groups = [("all", rules), *((class_name(label, class_names), [rule.classes[label] for rule in rules]) for label in shared)]
     rows = []
-    for title, old, new in groups:
-        pairs = zip(_cells(old, headers), _cells(new, headers))
-        rows.append((title, *(f"{first}, {second}" for first, second in pairs)))
-    return Table(("before, after", *headers), tuple(rows))
-
-
-def _cells(rule: RuleReport, headers: Sequence[str]) -> list[str]:
-    known = dict(_measures(rule))
-    return [percent(known.get(header)) for header in headers]
+    for title, parts in groups:
+        count = [str(parts[0].samples)] if len(rules) == 1 else []
+        measures = [*map(_measures, parts)]
+        cells = [", ".join(percent(each.get(header)) for each in measures) for header in headers]
+        rows.append((title, *count, *cells))
+    return Table((*(("", "samples") if len(rules) == 1 else ("before, after",)), *headers), tuple(rows))
 
 
 def _connective_blocks(part: ConnectiveReport) -> list[Block]:

@@ -104,9 +104,9 @@ class Report:
         return to_text(show(self))
 
     def __rich__(self) -> Any:
-        from dualogic.diagnosis.render import show, to_rich
+        from rich.markdown import Markdown
 
-        return to_rich(show(self))
+        return Markdown(self.to_markdown())
 
 
 @dataclasses.dataclass(frozen=True)

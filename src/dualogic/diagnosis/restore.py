@@ -9,11 +9,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from dualogic.diagnosis.report import ConnectiveReport, RuleReport, SampleReport, ShortcutReport
+from dualogic.diagnosis.report import ConnectiveReport, RuleReport, SampleReport
 from dualogic.diagnosis.verdict import KINDS
-
-PARTLY_DERIVED = (ShortcutReport, RuleReport, ConnectiveReport)
-"""Their dictionaries hold more than their fields; those of the others do not."""
 
 
 def restore(kind: Any, value: Any, name: str) -> Any:
@@ -42,9 +39,8 @@ def _read_dataclass(kind: Any, values: Mapping[str, Any]) -> Any:
     types = _fields(kind)
     if kind is SampleReport and values["cost"] is None:
         values = {**values, "cost": math.inf}  # JSON has no infinite numbers: only the cost of a single sample can be one
-    if kind in PARTLY_DERIVED:
-        values = {name: value for name, value in values.items() if name in types}
-    made = kind(**{name: restore(types.get(name, type(value)), value, name) for name, value in values.items()})
+    # Some dictionaries hold more than the fields: what is derived from them.
+    made = kind(**{name: restore(types[name], value, name) for name, value in values.items() if name in types})
     if isinstance(made, RuleReport) and (unknown := [each.kind for each in made.findings if each.kind not in KINDS]):
         raise ValueError(f"a finding of the kind {unknown[0]!r}")
     if isinstance(made, ConnectiveReport) and made.antecedent is not None and len(made.operands) != 2:

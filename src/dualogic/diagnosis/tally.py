@@ -1,11 +1,9 @@
-"""What a report is made of: sums over samples, in total and per class, and the samples of the largest cost."""
+"""What a report is made of: sums over samples, in total and per class."""
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -14,6 +12,8 @@ from dualogic.diagnosis.observation import Observed
 from dualogic.diagnosis.outline import Connective, strip
 
 CHOICE_MARGIN = 0.01  # a weight counts as the duals' choice where it exceeds every other of its connective by more than this
+
+Groups = tuple[Tensor, Tensor]  # the labels that occur, and the place of each sample's among them
 
 
 class Tally:
@@ -27,14 +27,14 @@ class Tally:
         self.total: dict[Hashable, Tensor] = {}
         self.by_label: dict[int, dict[Hashable, Tensor]] = {}
 
-    def add(self, key: Hashable, columns: Tensor, labels: Tensor | None) -> None:
-        """Add columns ``(batch, ...)``; ``labels`` ``(batch,)`` below 0 count in the total alone."""
+    def add(self, key: Hashable, columns: Tensor, groups: Groups | None) -> None:
+        """Add columns ``(batch, ...)``, in total and for each group of samples whose label is not below 0."""
         columns = columns.double()
         total = columns.sum(0)
         _accumulate(self.total, key, total.cpu() if self._waiting else total)
-        if labels is None or not len(labels):
+        if groups is None:
             return
-        found, place = labels.unique(return_inverse=True)
+        found, place = groups
         sums = columns.new_zeros(len(found), *columns.shape[1:]).index_add_(0, place, columns).cpu()
         for label, row in zip(found.tolist(), sums):
             if label >= 0:
@@ -42,45 +42,11 @@ class Tally:
 
     def merge_(self, other: Tally) -> None:
         """Add the sums of another tally of the same rules."""
-        for key, sums in other.total.items():
-            _accumulate(self.total, key, sums)
-        for label, rows in other.by_label.items():
-            for key, sums in rows.items():
-                _accumulate(self.by_label.setdefault(label, {}), key, sums)
-
-
-class Worst:
-    """For each rule, the ``count`` samples of the largest cost; of equal ones, the earliest."""
-
-    def __init__(self, count: int, rules: int) -> None:
-        self.count = count
-        self.costs = torch.zeros(0, rules, dtype=torch.float64)  # `(kept, rules)`, the largest first
-        # `(kept, rules, 4)`: position, index, label (-1 where there is none), whether the rule holds.
-        self.facts = torch.zeros(0, rules, 4, dtype=torch.long)
-
-    def add(self, costs: Tensor, holds: Tensor, index: Tensor | None, labels: Tensor | None, offset: int) -> None:
-        """Take a batch into account: ``(batch, rules)`` and ``(batch,)``, after ``offset`` samples."""
-        if not self.count:
-            return
-        position = torch.arange(offset, offset + len(costs), device=costs.device)
-        missing = torch.full_like(position, -1)
-        common = torch.stack([position, missing if index is None else index, missing if labels is None else labels], -1)
-        # Stable, so that the earliest of equal samples are kept whatever the batches.
-        order = costs.sort(dim=0, descending=True, stable=True).indices[: self.count]
-        facts = torch.cat([common[order], holds.gather(0, order).long().unsqueeze(-1)], -1)
-        self._keep(costs.gather(0, order).double().cpu(), facts.cpu())
-
-    def merge_(self, other: Worst, offset: int) -> None:
-        """Add the samples of another, whose positions are counted on from ``offset``."""
-        facts = other.facts.clone()
-        facts[..., 0] += offset
-        self._keep(other.costs, facts)
-
-    def _keep(self, costs: Tensor, facts: Tensor) -> None:
-        costs, facts = torch.cat([self.costs, costs]), torch.cat([self.facts, facts])
-        order = costs.sort(dim=0, descending=True, stable=True).indices[: self.count]
-        self.costs = costs.gather(0, order)
-        self.facts = facts.gather(0, order.unsqueeze(-1).expand(-1, -1, 4))
+        pairs = [(self.total, other.total)]
+        pairs += [(self.by_label.setdefault(label, {}), rows) for label, rows in other.by_label.items()]
+        for mine, theirs in pairs:
+            for key, sums in theirs.items():
+                _accumulate(mine, key, sums)
 
 
 def _accumulate(sums: dict[Hashable, Tensor], key: Hashable, value: Tensor) -> None:
@@ -88,45 +54,43 @@ def _accumulate(sums: dict[Hashable, Tensor], key: Hashable, value: Tensor) -> N
 
 
 def count_junctions(observed: Observed) -> Tensor:
-    """How the operands of ``and`` and ``or`` hold; ``(batch, lanes, 5 + 2 k)``.
+    """How the operands of an ``and`` or an ``or`` hold; ``(batch, 5 + 2 k)``.
 
     An ``or`` is *hit* by the operands that hold (decidedly), an ``and`` by those that fail. Columns: units, hit by several, hit
     by none, the antecedent holds, the antecedent and the consequent hold (both of meaning for an implication), then for each
     operand: hits, hits alone.
     """
-    exists = observed.exists.unsqueeze(-1)
-    hits = find_hits(observed) & exists
+    there, holds = observed.exists, observed.holds
+    hits = find_hits(observed)
     number = hits.sum(-1)
-    antecedent = ~observed.holds[..., 0] & observed.exists
-    units = [observed.exists, number >= 2, (number == 0) & observed.exists, antecedent, antecedent & observed.holds[..., 1]]
-    alone = hits & (number == 1).unsqueeze(-1)
-    return torch.cat([torch.stack(units, -1).sum(2), hits.sum(2), alone.sum(2)], dim=-1)
+    antecedent = ~holds[..., 0] & there
+    units = [there, number >= 2, (number == 0) & there, antecedent, antecedent & holds[..., 1]]
+    return torch.cat([torch.stack(units, -1), hits, hits & (number == 1).unsqueeze(-1)], -1).sum(1)
 
 
 def find_hits(observed: Observed) -> Tensor:
-    """The operands by which an ``or`` holds, or an ``and`` fails."""
-    return observed.decided if observed.level.operation == "|" else ~observed.holds
+    """The operands by which an ``or`` holds, or an ``and`` fails, in units that exist."""
+    hits = observed.decided if observed.level.operation == "|" else ~observed.holds
+    return hits & observed.exists.unsqueeze(-1)
 
 
 def count_entries(observed: Observed) -> Tensor:
-    """How the entries of a quantifier hold: ``(batch, lanes, 4)`` of units, units without an entry, entries, holding entries."""
+    """How the entries of a quantifier hold: ``(batch, 4)`` of units, units without an entry, entries, holding entries."""
     entries = observed.exists.unsqueeze(-1).expand_as(observed.holds)
     if observed.mask is not None:
         entries = entries & observed.mask
-    units = torch.stack([observed.exists, observed.exists & ~entries.any(-1)], -1).sum(2)
-    held = torch.stack([entries.sum((2, 3)), (entries & observed.holds).sum((2, 3))], -1)
-    return torch.cat([units, held], dim=-1)
+    units = [observed.exists, observed.exists & ~entries.any(-1)]
+    return torch.stack([each.flatten(1).sum(1) for each in (*units, entries, entries & observed.holds)], -1)
 
 
-def count_weights(hits: Tensor, exists: Tensor, weights: Tensor) -> Tensor:
-    """How the duals weigh the operands of one connective: ``(batch, units, k)``, as ``(batch, 3 + 5 k)``.
+def count_weights(observed: Observed, weights: Tensor) -> Tensor:
+    """How the duals weigh the operands of a connective: ``(batch, units, k)``, as ``(batch, 3 + 5 k)``.
 
     Columns: units, normalised entropy, units that are hit and have a choice; then for each operand: weight, hits alone,
     weight where it hits alone, chosen, chosen and hits.
     """
-    there = exists.unsqueeze(-1)
-    hits = hits & there
-    weights = torch.where(there, weights.double(), 0.0)
+    exists, hits = observed.exists, find_hits(observed)
+    weights = torch.where(exists.unsqueeze(-1), weights.double(), 0.0)
     entropy = -torch.xlogy(weights, weights).sum(-1) / math.log(weights.shape[-1])
     best = weights.topk(2, dim=-1)
     made = exists & (best.values[..., 0] - best.values[..., 1] > CHOICE_MARGIN)
@@ -137,44 +101,24 @@ def count_weights(hits: Tensor, exists: Tensor, weights: Tensor) -> Tensor:
     return torch.cat([units, *(column.sum(1) for column in operands)], dim=-1)
 
 
-def find_shared(parts: Iterable[Connective]) -> list[tuple[str, ...]]:
-    """The paths of implications that have the same consequent, several at a time.
+def number_consequents(parts: Iterable[Connective]) -> dict[str, int]:
+    """For each implication, by path, a number of its consequent: the same for the same one."""
+    known: dict[Hashable, int] = {}
+    consequents = {part.path: strip(part.consequent, True) for part in parts if part.consequent is not None}
+    return {path: known.setdefault(consequent, len(known)) for path, consequent in consequents.items()}
+
+
+def find_elsewhere(consequents: Mapping[str, int], seen: Mapping[str, Observed]) -> dict[str, Tensor]:
+    """Where the antecedent of an implication is false, and no other one with the same consequent is true; ``(batch, units)``.
 
     What one of them asks for is not elsewhere for another: with ``dog >> animal`` and ``cat >> animal``, an animal that is a cat
-    says nothing against the first rule.
+    says nothing against the first rule. ``consequents`` are from :func:`number_consequents`.
     """
-    found: dict[Hashable, list[str]] = {}
-    for part in parts:
-        if part.consequent is not None:
-            found.setdefault(strip(part.consequent, True), []).append(part.path)
-    return [tuple(paths) for paths in found.values() if len(paths) > 1]
-
-
-def find_elsewhere(levels: Mapping[int, Observed], shared: Sequence[tuple[str, ...]]) -> dict[int, Tensor]:
-    """Where the antecedent of an implication is false, and no other one with the same consequent is true.
-
-    ``shared`` is from :func:`find_shared`. By level number, for connectives of two operands: ``(batch, lanes, units)``.
-    """
-    pairs = {number: each for number, each in levels.items() if each.level.order != () and each.holds.shape[-1] == 2}
-    false = {number: each.decided[..., 0] & each.exists for number, each in pairs.items()}
-    lanes = {path: (number, lane) for number, each in pairs.items() for lane, path in enumerate(each.level.paths)}
-    asked: dict[tuple[int, int], Tensor] = {}
-    for paths in shared:
-        by_axes: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        for path in paths:
-            if path in lanes:
-                by_axes.setdefault(pairs[lanes[path][0]].axes, []).append(lanes[path])
-        for places in by_axes.values():
-            if len(places) > 1:
-                true = [~pairs[number].holds[:, lane, :, 0] & pairs[number].exists[:, lane] for number, lane in places]
-                asked.update(dict.fromkeys(places, functools.reduce(operator.or_, true)))
-    for number in {number for number, _ in asked}:
-        rows = [asked.get((number, lane)) for lane in range(len(pairs[number].level.paths))]
-        nothing = torch.zeros_like(false[number][:, 0])
-        false[number] = false[number] & ~torch.stack([nothing if row is None else row for row in rows], 1)
-    return false
-
-
-def count_elsewhere(observed: Observed, elsewhere: Tensor) -> Tensor:
-    """How often the consequent holds there: ``(batch, lanes, 2)`` of units, and units with the consequent."""
-    return torch.stack([elsewhere, elsewhere & observed.decided[..., 1]], -1).sum(2)
+    asked: dict[Hashable, Tensor] = {}
+    for path, number in consequents.items():
+        true, key = ~seen[path].holds[..., 0] & seen[path].exists, (number, seen[path].axes)
+        asked[key] = asked[key] | true if key in asked else true
+    return {
+        path: seen[path].decided[..., 0] & seen[path].exists & ~asked[number, seen[path].axes]
+        for path, number in consequents.items()
+    }

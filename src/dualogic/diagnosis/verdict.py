@@ -71,7 +71,12 @@ def judge(rule: RuleReport, class_names: Sequence[str] | None = None) -> tuple[F
     settled = (CONTRADICTED, VIOLATED, TOO_WIDE, NOT_READ, VACUOUS, ONE_BRANCH, SATISFIED, IN_KIND)
     if all(finding.kind not in settled for finding in found):
         found.append(Finding(SATISFIED, f"satisfied on {percent(rule.satisfied)} of the samples", rule.name))
-    return tuple(sorted(found, key=lambda finding: KINDS.index(finding.kind)))
+    return rank(found)
+
+
+def rank(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The most serious first."""
+    return tuple(sorted(findings, key=lambda finding: KINDS.index(finding.kind)))
 
 
 def most_serious(findings: Iterable[Sequence[Finding]]) -> str:
@@ -149,6 +154,9 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
     antecedent = part.antecedent
     if antecedent is not None and antecedent.holds is not None:
         wide = judge_elsewhere(part)
+        # How often it is true in each class.
+        found = {label: each.by_path[part.path].antecedent for label, each in rule.classes.items() if part.path in each.by_path}
+        shares = {label: each.holds or 0.0 for label, each in found.items() if each is not None}
         true = f"the antecedent {antecedent.text} is true for {percent(antecedent.holds)} of the {part.counted}"
         if wide is not None:
             yield wide
@@ -162,8 +170,13 @@ def _judge_choice(part: ConnectiveReport, rule: RuleReport, class_names: Sequenc
         elif antecedent.holds < NEVER and antecedent.expected is not None and antecedent.expected < NEVER:
             rightly = f"{percent(antecedent.expected)} by their labels: the rule asks for almost nothing, rightly"
             yield Finding(SATISFIED, f"{true}, and for {rightly}", part.path)
-        elif antecedent.holds < NEVER and max(_class_antecedents(part, rule).values(), default=0.0) < SELDOM:
-            yield Finding(VACUOUS, true + _describe_vacuous(part, rule, class_names), part.path)
+        elif antecedent.holds < NEVER and max(shares.values(), default=0.0) < SELDOM:
+            place = ", in every class" if shares else ""
+            if any(shares.values()):
+                label = max(shares, key=shares.__getitem__)
+                place = f" (at most {percent(shares[label])} of any class, in {class_name(label, class_names)})"
+            remedy = "whether it was switched off only a baseline or labels of its symbols can tell"
+            yield Finding(VACUOUS, f"{true}{place}, so the rule asks for almost nothing; {remedy}", part.path)
         elif (antecedent.kept or 0.0) > 1.0 - MUCH_VIOLATED and wide is None:
             kept = f"{percent(antecedent.kept)} of these {part.operands[1].text} holds"
             yield Finding(IN_KIND, f"{true}, and for {kept}", part.path)
@@ -198,22 +211,6 @@ def describe_elsewhere(part: ConnectiveReport) -> str:
     assert part.elsewhere is not None
     where = f"{percent(part.elsewhere.share)} of the {part.counted}"
     return f"the antecedent {part.antecedent.text} does not hold on {where}, and the consequent {part.operands[1].text}"
-
-
-def _describe_vacuous(part: ConnectiveReport, rule: RuleReport, class_names: Sequence[str] | None) -> str:
-    shares, found = _class_antecedents(part, rule), ""
-    if shares:
-        label = max(shares, key=shares.__getitem__)
-        most = f" (at most {percent(shares[label])} of any class, in {class_name(label, class_names)})"
-        found = most if shares[label] else ", in every class"
-    remedy = "only a baseline or labels of its symbols can tell"
-    return f"{found}, so the rule asks for almost nothing; whether it was switched off {remedy}"
-
-
-def _class_antecedents(part: ConnectiveReport, rule: RuleReport) -> dict[int, float]:
-    """How often the antecedent of a connective is true in each class."""
-    found = {label: report.by_path[part.path].antecedent for label, report in rule.classes.items() if part.path in report.by_path}
-    return {label: antecedent.holds or 0.0 for label, antecedent in found.items() if antecedent is not None}
 
 
 def _judge_weights(part: ConnectiveReport) -> Iterable[Finding]:

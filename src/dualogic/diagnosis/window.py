@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -19,37 +18,29 @@ HISTORY = 1000  # looks that are kept in `Monitor.history`
 
 
 class Look:
-    """Sums over the batch of one training call; on a CUDA device they travel to the host in one copy, in the background."""
+    """Sums over the batch of one training call; from a CUDA device they travel to the host in the background."""
 
     def __init__(self, step: int, sums: Sums, latest: Sums) -> None:
-        self.step = step
-        self._keys = [list(sums), list(latest)]
-        tensors = [*sums.values(), *latest.values()]
-        self._shapes = [tensor.shape for tensor in tensors]
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        self._arrived: Any = None
-        self._flat = flat
-        if flat.is_cuda:
-            self._flat = torch.empty_like(flat, device="cpu", pin_memory=True)
-            self._flat.copy_(flat, non_blocking=True)
-            self._arrived = torch.cuda.Event()
-            self._arrived.record()
-        self.sums: Sums = {}
-        self.latest: Sums = {}
+        self.step, self._event = step, None
+        self.sums, self.latest = ({key: _send(value) for key, value in side.items()} for side in (sums, latest))
+        if any(tensor.is_cuda for tensor in sums.values()):
+            self._event = torch.cuda.Event()
+            self._event.record()
 
     def arrived(self) -> bool:
         """Whether the numbers can be read without waiting."""
-        return self._arrived is None or bool(self._arrived.query())
+        return self._event is None or bool(self._event.query())
 
     def arrive(self) -> Look:
         """Wait for the numbers."""
-        if self._arrived is not None:
-            self._arrived.synchronize()
-        parts = self._flat.cpu().split([shape.numel() for shape in self._shapes])
-        whole = [part.reshape(shape) for part, shape in zip(parts, self._shapes)]
-        found = dict(zip(itertools.chain(*self._keys), whole))
-        self.sums, self.latest = ({key: found[key] for key in side} for side in self._keys)
+        if self._event is not None:
+            self._event.synchronize()
         return self
+
+
+def _send(value: Tensor) -> Tensor:
+    """A copy on the host, which may still be under way."""
+    return torch.empty_like(value, device="cpu", pin_memory=value.is_cuda).copy_(value, non_blocking=True)
 
 
 class Window:

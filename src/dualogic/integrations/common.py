@@ -36,7 +36,8 @@ class Count:
     def __init__(self, rules: Mapping[str, Formula], tol: float = 0.0, lead: float = 0.0) -> None:
         self.rules = rules
         self.tol, self.lead = tol, lead
-        self._totals: Tensor | None = None
+        self._totals: Tensor
+        self.reset()
 
     def update(self, tensors: Mapping[str, Tensor], where: Tensor | Mapping[str, Tensor] | None = None) -> None:
         """Count a batch; ``tensors`` by symbol, with a leading batch axis, and ``where`` as for the loss."""
@@ -49,19 +50,17 @@ class Count:
             holds = formula.satisfied(tol=self.tol, lead=self.lead, **needed)
             found.append(torch.stack([holds.sum(), holds.new_full((), holds.numel(), dtype=torch.long)]))
         totals = torch.stack(found)
-        self._totals = totals if self._totals is None else self._totals + totals
+        self._totals = self._totals.to(totals.device) + totals
 
     def reset(self) -> None:
         """Forget what was counted."""
-        self._totals = None
+        self._totals = torch.zeros(len(self.rules), 2, dtype=torch.long)
 
     def totals(self, device: torch.device) -> Tensor:
         """How many samples each rule holds on, and of how many, ``(rules, 2)``; zeros before any batch."""
-        if self._totals is None:
-            return torch.zeros(len(self.rules), 2, dtype=torch.long, device=device)
         return self._totals.to(device)
 
     def fractions(self, totals: Tensor | None = None) -> dict[str, float]:
         """The fraction of samples on which each rule holds, for rules that met any; ``totals`` may be those of all processes."""
-        totals = self.totals(torch.device("cpu")) if totals is None else totals
-        return {name: holding / total for name, (holding, total) in zip(self.rules, totals.tolist()) if total}
+        found = (self._totals if totals is None else totals).tolist()
+        return {name: holding / total for name, (holding, total) in zip(self.rules, found) if total}

@@ -39,14 +39,12 @@ class AtomEncoder(Encoder):
         if terms is not None:
             self.terms = terms
 
-    def _formula(self, node: Formula, position: Entry, positive: bool) -> Any:
-        if not isinstance(node, Comparison):
-            return super()._formula(node, position, positive)
-        left, right = (self.terms.term(side, fit(position, side.shape)) for side in (node.left, node.right))
+    def compare(self, node: Comparison, position: Entry, positive: bool) -> Any:
+        left, right = self.sides(node, position)
         operation = node.operation if positive else NEGATED[node.operation]
-        key = (id(node), position, operation)
-        self.atoms[key] = Atom(left - right, operation, exact(node.margin) if positive else Fraction(0))
-        return self.read(self.atoms[key])
+        atom = Atom(left - right, operation, exact(node.margin) if positive else Fraction(0))
+        self.atoms[id(node), position, operation] = atom
+        return self.read(atom)
 
 
 def relax(atom: Atom, amount: Any) -> Any:
@@ -119,48 +117,17 @@ class Linear:
 
 def to_linear(expression: Any) -> Linear | None:
     """A linear expression by its weights; ``None`` for any other."""
+    simple = z3.simplify(expression, som=True)
     weights: dict[str, Fraction] = {}
     offset = Fraction(0)
-    stack = [(expression, Fraction(1))]
-    while stack:
-        node, factor = stack.pop()
-        if z3.is_rational_value(node):
-            offset += factor * node.as_fraction()
-        elif z3.is_add(node):
-            stack += [(child, factor) for child in node.children()]
-        elif z3.is_sub(node):
-            first, *rest = node.children()
-            stack += [(first, factor), *((child, -factor) for child in rest)]
-        elif z3.is_mul(node) or z3.is_div(node) or node.decl().kind() == z3.Z3_OP_UMINUS:
-            product = _scaled(node)
-            if product is None:
-                return None
-            stack.append((product[0], factor * product[1]))
-        elif z3.is_const(node):
-            weights[str(node)] = weights.get(str(node), Fraction(0)) + factor
+    for part in simple.children() if z3.is_add(simple) else [simple]:
+        factor, number = Fraction(1), part
+        if z3.is_mul(part) and part.num_args() == 2 and z3.is_rational_value(part.arg(0)):
+            factor, number = part.arg(0).as_fraction(), part.arg(1)
+        if z3.is_rational_value(part):
+            offset += part.as_fraction()
+        elif z3.is_const(number):
+            weights[str(number)] = weights.get(str(number), Fraction(0)) + factor
         else:
             return None
     return Linear(tuple(sorted((name, weight) for name, weight in weights.items() if weight)), offset)
-
-
-def _scaled(node: Any) -> tuple[Any, Fraction] | None:
-    """A part and its constant factor."""
-    if node.decl().kind() == z3.Z3_OP_UMINUS:
-        return node.children()[0], Fraction(-1)
-    parts = [(child, _number(child)) for child in node.children()]
-    if z3.is_div(node):
-        divisor = parts[1][1]
-        return (parts[0][0], 1 / divisor) if divisor else None
-    free = [child for child, number in parts if number is None]
-    factor = Fraction(1)
-    for _, number in parts:
-        factor *= 1 if number is None else number
-    if len(free) > 1:
-        return None
-    return (free[0] if free else z3.RealVal(1)), factor
-
-
-def _number(expression: Any) -> Fraction | None:
-    """The value of a constant expression, such as ``-2``."""
-    simple = z3.simplify(expression)
-    return simple.as_fraction() if z3.is_rational_value(simple) else None

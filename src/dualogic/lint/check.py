@@ -144,9 +144,9 @@ def check_ranges(
     symbols = collect_symbols(walk(*rules.values()))
     checked: dict[str, tuple[float | None, float | None]] = {}
     for name, limits in ranges.items():
+        if name not in symbols and not strict:
+            continue
         if name not in symbols:
-            if not strict:
-                continue
             raise SymbolError(f"ranges names {name!r}, which is no symbol of the rules; they have {', '.join(symbols)}")
         if not isinstance(symbols[name], Variable):
             raise SymbolError(f"ranges gives limits for {name!r}, but only a variable made by dl.var has numbers to limit")

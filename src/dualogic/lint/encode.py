@@ -85,8 +85,7 @@ class Encoder:
 
     def _formula(self, node: Formula, position: Entry, positive: bool) -> Any:
         if isinstance(node, Comparison):
-            left, right = (self.terms.term(side, fit(position, side.shape)) for side in (node.left, node.right))
-            return COMPARE[node.operation if positive else NEGATED[node.operation]](left, right)
+            return self.compare(node, position, positive)
         if isinstance(node, ClassIn):
             return self.terms.entry(
                 node.operand, position, lambda name, entry: self.world.has_class(name, entry, node.classes, positive)
@@ -117,6 +116,14 @@ class Encoder:
             return self._count(node, position, positive)
         assert isinstance(node, Quantifier)
         return self._quantifier(node, position, positive)
+
+    def compare(self, node: Comparison, position: Entry, positive: bool) -> Any:
+        """That a comparison holds, or fails."""
+        return COMPARE[node.operation if positive else NEGATED[node.operation]](*self.sides(node, position))
+
+    def sides(self, node: Comparison, position: Entry) -> list[Any]:
+        """Both terms of a comparison."""
+        return [self.terms.term(side, fit(position, side.shape)) for side in (node.left, node.right)]
 
     def _same_class(self, node: ClassEqual, position: Entry, positive: bool) -> Any:
         def has(side: Any, label: int) -> Any:

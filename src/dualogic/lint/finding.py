@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import urllib.parse
@@ -108,15 +109,12 @@ def to_text(reports: Sequence[FileReport]) -> str:
 
 def summarise(reports: Sequence[FileReport]) -> str:
     """How many findings of each severity there are."""
-    files = f"{len(reports)} file{'' if len(reports) == 1 else 's'}"
-    counts = []
-    for severity in reversed(SEVERITIES):
-        number = sum(finding.severity == severity for report in reports for finding in report.findings)
-        word = "note" if severity == "info" else severity
-        counts += [f"{number} {word}{'' if number == 1 else 's'}"] if number else []
+    counts = collections.Counter(finding.severity for report in reports for finding in report.findings)
+    numbers = [(counts[severity], _LEVELS[severity]) for severity in reversed(SEVERITIES)]
+    found = [f"{number} {word}{'' if number == 1 else 's'}" for number, word in numbers if number]
     unread = sum(report.problem is not None for report in reports)
-    counts += [f"{unread} not read"] if unread else []
-    return f"{files}: {', '.join(counts) or 'nothing found'}"
+    found += [f"{unread} not read"] if unread else []
+    return f"{len(reports)} file{'' if len(reports) == 1 else 's'}: {', '.join(found) or 'nothing found'}"
 
 
 def _show(value: Any) -> str:

@@ -98,16 +98,13 @@ def _is_flat(formula: Formula, inputs: Mapping[str, Tensor], class_cost: str) ->
         if isinstance(symbol, Mask):
             bound[name] = inputs[name]
             continue
-        raw = inputs[name]
-        if isinstance(symbol, (Categorical, Boolean)):
-            # Networks are trained through logits, in which only differences of probabilities' gradients count.
-            raw = raw.log() if isinstance(symbol, Categorical) else raw.logit()
-        leaf = raw.detach().clone().requires_grad_()
+        # Networks are trained through logits, in which only differences of probabilities' gradients count.
+        classes, logits = isinstance(symbol, Categorical), getattr(symbol, "input", "") == "logits"
+        raw = inputs[name].log() if classes else inputs[name].logit() if isinstance(symbol, Boolean) else inputs[name]
+        leaf = bound[name] = raw.detach().clone().requires_grad_()
         leaves.append(leaf)
-        if not isinstance(symbol, (Categorical, Boolean)) or symbol.input == "logits":
-            bound[name] = leaf
-        else:
-            bound[name] = leaf.softmax(-1) if isinstance(symbol, Categorical) else leaf.sigmoid()
+        if isinstance(symbol, (Categorical, Boolean)) and not logits:
+            bound[name] = leaf.softmax(-1) if classes else leaf.sigmoid()
     plan = compile_rules([("rule", formula)], class_cost)
     with torch.enable_grad():
         costs = plan.fold(plan.evaluate(plan.bind(bound, validate=False)), Mixture(UPDATE_RULES["softmax"], None)).squeeze(1)

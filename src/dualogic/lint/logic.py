@@ -34,9 +34,9 @@ class LogicCheck:
         self.owner = {literal.get_id(): name for name, literal in self.holds.items()}
         occupied = self.encoder.nothing_empty(list(self.rules.values()))
         self.occupied = prover.name(z3.And(occupied))
-        self.full = prover.name(z3.And(world.full_length()))
-        if prover.ask([self.occupied, self.full]).verdict == "unsat":
-            self.occupied = prover.name(z3.BoolVal(True))
+        self.base = [prover.name(z3.And(world.full_length())), self.occupied]  # what is assumed of what can never hold
+        if prover.ask(self.base).verdict == "unsat":
+            self.occupied = self.base[1] = prover.name(z3.BoolVal(True))
 
     def run(self) -> list[Finding]:
         """All findings about satisfaction."""
@@ -46,15 +46,12 @@ class LogicCheck:
         for name in possible:
             self._redundant(name, consistent, dead.get(name, []))
         for name, sites in dead.items():
-            self.findings += [self._dead_finding(name, item) for item in sites]
+            for item in sites:
+                self._report_dead(name, item)
         for names, questions in self.unanswered.items():
             asked = "; ".join(dict.fromkeys(questions))
             message = f"{_rules(list(names))}: no answer within the time limit to {asked}"
             self.findings.append(found("unknown", names, message))
-        for place, finding in enumerate(self.findings):  # an example leaves out the symbols of rules that it is not about
-            own = {symbol for name in finding.rules for symbol in self.rules[name].symbols}
-            witness = {name: value for name, value in finding.witness.items() if name in own}
-            self.findings[place] = dataclasses.replace(finding, witness=witness)
         return self.findings
 
     def _ask(self, names: tuple[str, ...], question: str, assumptions: Sequence[Any], *propositions: Any) -> Answer:
@@ -63,27 +60,32 @@ class LogicCheck:
             self.unanswered.setdefault(names, []).append(question)
         return answer
 
-    def _witness(self, assumptions: Sequence[Any]) -> dict[str, Any]:
-        answer = self.prover.ask([self.full, self.occupied, *assumptions])
-        return self.world.witness(answer.model) if answer.verdict == "sat" else {}
+    def _report(self, kind: str, names: Sequence[str], message: str, assumptions: Sequence[Any], shorter: bool = False) -> None:
+        """Add a finding, with an example of the assumptions in the symbols of its rules; a warning if it can hold ``shorter``."""
+        answer = self.prover.ask([*self.base, *assumptions])
+        own = {symbol for name in names for symbol in self.rules[name].symbols}
+        example = self.world.witness(answer.model) if answer.verdict == "sat" else {}
+        finding = found(kind, tuple(names), message, {name: value for name, value in example.items() if name in own})
+        self.findings.append(dataclasses.replace(finding, severity="warning") if shorter else finding)
+
+    def _only_where(self, assumptions: Sequence[Any]) -> str:
+        """At which lengths assumptions that exclude each other do so; nothing if at all."""
+        shorter = self.prover.ask([self.occupied, *assumptions]).verdict != "unsat"
+        return f" when {self.world.describe_lengths()}" if shorter else ""
 
     # Rules that cannot hold
 
     def _can_hold(self, name: str) -> bool:
-        answer = self._ask((name,), "whether it can hold", [self.full, self.occupied, self.holds[name]])
+        answer = self._ask((name,), "whether it can hold", [*self.base, self.holds[name]])
         if answer.verdict != "unsat":
             return True
-        shorter = self.prover.ask([self.occupied, self.holds[name]]).verdict != "unsat"
-        where = f" when {self.world.describe_lengths()}" if shorter else ""
+        where = self._only_where([self.holds[name]])
         parts = [(self.prover.name(self.encoder.formula(part)), part) for part in _conjuncts(self.rules[name])]
-        core = self.prover.minimise([literal for literal, _ in parts], [self.full, self.occupied])
+        core = self.prover.minimise([literal for literal, _ in parts], self.base)
         texts = [f"`{part.brief()}`" for literal, part in parts if any(literal is kept for kept in core)]
-        if len(texts) > 1:
-            message = f"rule {name!r} cannot hold{where}: {_listed(texts)} exclude each other"
-        else:
-            message = f"rule {name!r} cannot hold{where}: nothing satisfies {texts[0] if texts else self.rules[name].brief()}"
-        finding = found("unsatisfiable", (name,), message, self._witness(core[:-1]))
-        self.findings.append(dataclasses.replace(finding, severity="warning") if shorter else finding)
+        nothing = f"nothing satisfies {texts[0] if texts else self.rules[name].brief()}"
+        why = f"{_listed(texts)} exclude each other" if len(texts) > 1 else nothing
+        self._report("unsatisfiable", [name], f"rule {name!r} cannot hold{where}: {why}", core[:-1], bool(where))
         return False
 
     def _conflicts(self, names: list[str]) -> list[str]:
@@ -101,21 +103,17 @@ class LogicCheck:
     def _clash(self, names: list[str], fixed: list[str]) -> list[str]:
         if len(names) + len(fixed) < 2:
             return []
-        base = [self.full, self.occupied]
         together = (*fixed, *names)
-        answer = self._ask(together, "whether they can hold together", [*base, *(self.holds[name] for name in together)])
+        answer = self._ask(together, "whether they can hold together", [*self.base, *(self.holds[name] for name in together)])
         if answer.verdict != "unsat":
             return []
         known = [literal for literal in answer.core if literal.get_id() in self.owner]
-        core = self.prover.minimise(known, base)
+        core = self.prover.minimise(known, self.base)
         involved = sorted((self.owner[literal.get_id()] for literal in core), key=list(self.rules).index)
-        texts = [f"{name!r}" for name in involved]
-        witness = self._witness([self.holds[name] for name in involved[:-1]])
+        where = self._only_where(core)
         fewer = "" if len(involved) == 2 else ", although any of them may be left out and the others can"
-        shorter = self.prover.ask([self.occupied, *core]).verdict != "unsat"
-        where = f" when {self.world.describe_lengths()}" if shorter else ""
-        finding = found("conflict", tuple(involved), f"rules {_listed(texts)} cannot hold together{where}{fewer}", witness)
-        self.findings.append(dataclasses.replace(finding, severity="warning") if shorter else finding)
+        message = f"{_rules(involved)} cannot hold together{where}{fewer}"
+        self._report("conflict", involved, message, [self.holds[name] for name in involved[:-1]], bool(where))
         return involved
 
     # Rules that say nothing
@@ -126,8 +124,7 @@ class LogicCheck:
         fails = self.encoder.formula(self.rules[name], (), False)
         answer = self._ask((name,), "whether it can fail", [], fails)
         if answer.verdict == "unsat":
-            message = f"rule {name!r} always holds, so it teaches nothing"
-            self.findings.append(found("tautology", (name,), message, self._witness([self.holds[name]])))
+            self._report("tautology", [name], f"rule {name!r} always holds, so it teaches nothing", [self.holds[name]])
             return
         others = [self.holds[other] for other in consistent if other != name]
         if not others:
@@ -142,8 +139,7 @@ class LogicCheck:
             message = f"rule {name!r} says the same as rule {sources[0]!r}"
         else:
             message = f"rule {name!r} follows from {_rules(sources)}, so it adds nothing"
-        witness = self._witness([self.holds[other] for other in (*sources, name)])
-        self.findings.append(found("implied", (name, *sources), message, witness))
+        self._report("implied", [name, *sources], message, [self.holds[other] for other in (*sources, name)])
 
     # Parts that cannot hold
 
@@ -151,13 +147,13 @@ class LogicCheck:
         sites = {name: find_sites(self.rules[name], self.encoder) for name in names}
         alive: set[int] = set()
         dead: dict[str, list[DeadSite]] = {}
-        model = self.prover.ask([self.full, self.occupied, *(self.holds[name] for name in consistent)]).model
+        model = self.prover.ask([*self.base, *(self.holds[name] for name in consistent)]).model
         self._mark(model, [site for name in consistent for site in sites[name]], alive)
         for name, group in sites.items():
             others = [other for other in consistent if other != name]
-            context = [self.full, self.occupied, *(self.holds[other] for other in others)]
+            context = [*self.base, *(self.holds[other] for other in others)]
             if name not in consistent and self.prover.ask([*context, self.holds[name]]).verdict == "unsat":
-                context, others = [self.full, self.occupied], []
+                context, others = self.base, []
             for dropped in {id(site.dropped): site.dropped for site in group}.values():
                 waiting = [site for site in group if site.dropped is dropped and id(site) not in alive]
                 if waiting:
@@ -197,26 +193,22 @@ class LogicCheck:
 
     @staticmethod
     def _mark(model: Any, sites: list[Site], alive: set[int]) -> None:
-        if model is None:
-            return
-        for site in sites:
-            if any(z3.is_true(model.eval(part, model_completion=True)) for part in site.holds):
-                alive.add(id(site))
+        if model is not None:
+            alive.update(id(site) for site in sites if z3.is_true(model.eval(site.possible, model_completion=True)))
 
     def _explain(self, site: Site, own: Any, others: list[str]) -> DeadSite:
-        fixed = [self.full, self.occupied]
         beside = [*(self.holds[other] for other in others), own]
         left_out: list[Formula] = []  # antecedents that are not to blame
         for antecedent in site.antecedents:
             weaker = site.possible_without([*left_out, antecedent])
-            if self.prover.ask([*fixed, *beside], weaker).verdict == "unsat":
+            if self.prover.ask([*self.base, *beside], weaker).verdict == "unsat":
                 left_out.append(antecedent)
         needed = [formula for formula in site.antecedents if all(formula is not other for other in left_out)]
-        core = self.prover.minimise(beside, fixed, site.possible_without(left_out))
+        core = self.prover.minimise(beside, self.base, site.possible_without(left_out))
         names = [self.owner[literal.get_id()] for literal in core if literal is not own]
         return DeadSite(site, sorted(names, key=list(self.rules).index), any(literal is own for literal in core), needed)
 
-    def _dead_finding(self, name: str, item: DeadSite) -> Finding:
+    def _report_dead(self, name: str, item: DeadSite) -> None:
         site, operand = item.site, item.site.operand.brief()
         reasons = [*(["the rest of the rule"] if item.own else []), *([_rules(item.sources)] if item.sources else [])]
         given = f" beside {' and '.join(reasons)}" if reasons else ""
@@ -224,20 +216,16 @@ class LogicCheck:
             texts = [f"`{formula.brief()}`" for formula in item.antecedents]
             words = ("antecedent", "holds") if len(texts) == 1 else ("antecedents", "hold")
             given = f" where the {words[0]} {_listed(texts)} {words[1]}{given}"
+        kind, message = "dead-branch", f"the alternative `{operand}` can never hold{given}"
         if site.role == "antecedent":
             kind, message = "vacuous", f"the antecedent `{operand}` can never hold{given}, so nothing follows from it"
-        elif site.role == "consequent":
-            assert isinstance(site.node, Implication)
-            antecedent = site.node.antecedent.brief()
-            kind = "dead-branch"
+        elif isinstance(site.node, Implication):
             message = (
                 f"the consequent `{operand}` can never hold together with its antecedent{given}: all that the implication "
-                f"asks is that `{antecedent}` fails"
+                f"asks is that `{site.node.antecedent.brief()}` fails"
             )
-        else:
-            kind, message = "dead-branch", f"the alternative `{operand}` can never hold{given}"
-        witness = self._witness([self.holds[name], *(self.holds[source] for source in item.sources)])
-        return found(kind, (name, *item.sources), f"rule {name!r}: {message}", witness)
+        names = [name, *item.sources]
+        self._report(kind, names, f"rule {name!r}: {message}", [self.holds[each] for each in names])
 
 
 @dataclasses.dataclass(frozen=True)

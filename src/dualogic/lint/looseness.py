@@ -41,23 +41,13 @@ def check_looseness(name: str, formula: Formula, ranges: Ranges, timeout: float)
     search = _Search(formula, ranges, timeout)
     if not search.applies or search.is_tight():
         return []
-    inputs = draw_inputs(formula, ranges)
-    place, distance, cost = search.try_inputs(inputs)
-    if place is not None:
-        return [_finding(name, cost, distance, as_witness(formula, inputs, place))]
-    verdict, witness, cost, distance = search.try_all()
-    if verdict == "sat":
-        return [_finding(name, cost, distance, witness)]
+    verdict, witness, cost, distance = search.try_inputs(draw_inputs(formula, ranges)) or search.try_all()
     if verdict == "unknown":
         question = "whether its cost can be below its distance from being satisfied"
         return [found("unknown", (name,), f"rule {name!r}: no answer to {question}")]
-    return []
-
-
-def _finding(name: str, cost: float, distance: float | None, witness: dict[str, Any]) -> Finding:
     far = f"where the distance is {distance:.4g}" if distance is not None else "which is farther away"
     message = f"rule {name!r} costs less than its distance from being satisfied: {cost:.4g} at the example, {far}"
-    return found("loose", (name,), message, witness)
+    return [found("loose", (name,), message, witness)] if verdict == "sat" else []
 
 
 class _Search:
@@ -149,8 +139,8 @@ class _Search:
         changes = [copy.arg(0) - difference for copy, difference in zip(copies, differences)]
         return others, moved, changes
 
-    def try_inputs(self, inputs: Mapping[str, Any]) -> tuple[int | None, float | None, float]:
-        """The first of some inputs whose cost is below their distance, with the distance and the cost."""
+    def try_inputs(self, inputs: Mapping[str, Any]) -> Place | None:
+        """The first of some inputs whose cost is below their distance."""
         bound = {
             name: inputs[name].log() if isinstance(symbol, Categorical) and symbol.input == "logits" else inputs[name]
             for name, symbol in self.formula.symbols.items()
@@ -169,8 +159,8 @@ class _Search:
                 continue
             solver.add(*(within(change, constant(near)) for change in changes))
             if str(solver.check()) == "unsat":
-                return place, self._distance(here, changes), cost
-        return None, None, 0.0
+                return "sat", as_witness(self.formula, inputs, place), cost, self._distance(here, changes)
+        return None
 
     def _fix(self, inputs: Mapping[str, Any], place: int) -> list[Any]:
         facts: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -93,16 +93,12 @@ def as_witness(formula: Formula, inputs: Mapping[str, Tensor], place: int) -> di
     """One of the inputs as a finding shows it."""
     witness: dict[str, Any] = {}
     for name, symbol in formula.symbols.items():
-        value = inputs[name][place]
+        witness[name] = inputs[name][place].tolist()
         if isinstance(symbol, Categorical):
-            labels = list(range(symbol.size)) if symbol.classes is None else list(symbol.classes)
-            witness[name] = _label(value.tolist(), labels, value.dim())
-        else:
-            witness[name] = value.tolist()
+            witness[name] = _label(witness[name], symbol.classes or range(symbol.size))
     return witness
 
 
-def _label(values: Any, labels: list[Any], depth: int) -> Any:
-    if depth > 1:
-        return [_label(row, labels, depth - 1) for row in values]
-    return dict(zip(labels, values))
+def _label(values: list[Any], labels: Sequence[Any]) -> Any:
+    """Probabilities by class, also in nested lists."""
+    return [_label(row, labels) for row in values] if isinstance(values[0], list) else dict(zip(labels, values))

@@ -12,6 +12,7 @@ import z3
 from dualogic.circuits.grounding import fit, positions
 from dualogic.formula.connective import Cardinality, Complement, Equivalence, Formula, Implication, Junction, Level, Quantifier
 from dualogic.formula.evidence import Evidence
+from dualogic.formula.node import children
 from dualogic.lint.encode import Encoder
 from dualogic.lint.world import Entry
 
@@ -30,14 +31,13 @@ class Site:
     # fails; `None` if the whole rule can be kept.
     dropped: Formula | None
     around: tuple[int, ...]  # the sites that it stands inside of
-    holds: list[Any] = dataclasses.field(default_factory=list)  # for each position, that the operand holds where it matters
     # For each position, when it matters, and that the operand holds.
     places: list[tuple[Path, Any]] = dataclasses.field(default_factory=list)
 
     @functools.cached_property
     def possible(self) -> Any:
         """That the operand holds somewhere."""
-        return z3.Or(self.holds)
+        return self.possible_without(())
 
     @property
     def antecedents(self) -> list[Formula]:
@@ -77,32 +77,23 @@ class _Search:
             place: int, role: str, operand: Formula, path: Path = path, dropped: Formula | None = dropped, around: Any = around
         ) -> Site:
             site = self.sites.setdefault((id(node), place, id(dropped), around), Site(role, node, operand, dropped, around))
-            holds = self.encoder.below(operand, position)
-            site.holds.append(z3.And(*(condition for condition, _ in path), holds))
-            site.places.append((path, holds))
+            site.places.append((path, self.encoder.below(operand, position)))
             return site
 
         outermost = node if dropped is None else dropped
-        if isinstance(node, (Evidence, Level)):
-            enter(node.operand, None)
-        elif isinstance(node, Complement):
-            enter(node.operand, None, dropped=outermost)
-        elif isinstance(node, Junction):
-            for place, operand in enumerate(node.operands):
-                enter(operand, record(place, "alternative", operand) if node.operation == "|" else None)
-        elif isinstance(node, Implication):
+        if isinstance(node, Implication):
             antecedent = record(0, "antecedent", node.antecedent, dropped=outermost)
             enter(node.antecedent, antecedent, dropped=outermost)
             path = (*path, (self.encoder.below(node.antecedent, position), node.antecedent))
             around = (*around, id(antecedent))
             enter(node.consequent, record(1, "consequent", node.consequent, path, dropped, around), path)
-        elif isinstance(node, Equivalence):
-            for side in (node.left, node.right):
-                enter(side, None, dropped=outermost)
-        elif isinstance(node, Cardinality):
-            for place, operand in enumerate(node.operands):
-                enter(operand, record(place, "alternative", operand) if node.exact else None, dropped=outermost)
         elif isinstance(node, Quantifier):
             for inner in positions(node.operand.shape, node.dims, position):
                 conditions = [(condition, None) for condition in self.encoder.conditions(node, inner)]
                 self.visit(node.operand, inner, (*path, *conditions), dropped, around)
+        elif isinstance(node, (Evidence, Level, Junction, Complement, Equivalence, Cardinality)):
+            choice = node.operation == "|" if isinstance(node, Junction) else isinstance(node, Cardinality) and node.exact
+            inside = outermost if isinstance(node, (Complement, Equivalence, Cardinality)) else dropped
+            for place, operand in enumerate(children(node)):
+                assert isinstance(operand, Formula)
+                enter(operand, record(place, "alternative", operand) if choice else None, dropped=inside)

@@ -158,36 +158,29 @@ class World:
         }
         return {name: self._read(name, symbol, lengths, model) for name, symbol in self.symbols.items()}
 
-    def _read(self, name: str, symbol: Any, lengths: dict[str, int], model: Any) -> Any:
-        sizes = [size if isinstance(size, int) else lengths[size.axis.name] - size.trim for size in symbol.shape]
+    def _read(self, name: str, symbol: Any, lengths: dict[str, int], model: Any, entry: Entry = ()) -> Any:
+        if len(entry) < len(symbol.shape):
+            size = symbol.shape[len(entry)]
+            count = size if isinstance(size, int) else lengths[size.axis.name] - size.trim
+            return [self._read(name, symbol, lengths, model, (*entry, place)) for place in range(count)]
 
-        def read(prefix: Entry) -> Any:
-            if len(prefix) < len(sizes):
-                return [read((*prefix, place)) for place in range(sizes[len(prefix)])]
-            return self._read_entry(name, symbol, prefix, model)
+        def value(expression: Any) -> Any:
+            return model.eval(expression, model_completion=True)
 
-        return read(())
-
-    def _read_entry(self, name: str, symbol: Any, entry: Entry, model: Any) -> Any:
+        # What no rule asked for has no variable, and can be anything.
         if isinstance(symbol, (Boolean, Mask)):
-            made = self._made.get(("truth", name, entry))
-            return made is not None and z3.is_true(model.eval(made, model_completion=True))
+            return z3.is_true(value(self._made.get(("truth", name, entry), z3.BoolVal(False))))
         if isinstance(symbol, Variable):
-            made = self._made.get(("number", name, entry))
-            if made is not None:
-                return as_float(model.eval(made, model_completion=True))
+            if ("number", name, entry) in self._made:
+                return as_float(value(self._made["number", name, entry]))
             low, high = self.ranges.get(name, (None, None))
             return min(max(0.0, -math.inf if low is None else float(low)), math.inf if high is None else float(high))
-        labels = list(range(symbol.size)) if symbol.classes is None else list(symbol.classes)
+        labels = symbol.classes or range(symbol.size)
         if ("probabilities", name, entry) in self._made:
-            numbers = [
-                as_float(model.eval(value, model_completion=True)) for value in self._made["probabilities", name, entry][0]
-            ]
+            numbers = [as_float(value(each)) for each in self._made["probabilities", name, entry][0]]
             return {label: number for label, number in zip(labels, numbers) if number}
-        chosen = self._made.get(("classes", name, entry))
-        if chosen is None:
-            return labels[0]
-        return next(label for label, choice in zip(labels, chosen) if z3.is_true(model.eval(choice, model_completion=True)))
+        chosen = self._made.get(("classes", name, entry), [z3.BoolVal(True)])
+        return next(label for label, choice in zip(labels, chosen) if z3.is_true(value(choice)))
 
     def made(self, name: str) -> list[Entry]:
         """The positions of a symbol whose numbers were asked for."""

@@ -43,7 +43,7 @@ class Journal:
                 )
             record = read_run(self.folder)
             self.rows = [row for row in record.history if row["epoch"] <= epochs_done]
-            self.points = [one for one in (record.diagnosis or {}).get("history", []) if one["epoch"] <= epochs_done]
+            self.points = [one for one in record.points if one["epoch"] <= epochs_done]
         for name in (RESULT, DIAGNOSIS, METRICS):  # the end first: what is left by a kill is a run that has not ended
             with contextlib.suppress(FileNotFoundError):
                 (self.folder / name).unlink()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,14 +12,22 @@ from dualogic.diagnosis.report import SampleReport, plain
 from dualogic.errors import StateError
 from dualogic.report.headline import SEVERITY, TONES, Headline, describe_untaught, explain, write_headline
 from dualogic.report.reading import Record, find_baseline
-from dualogic.report.summary import ALL, POOL, list_findings, summarize
+from dualogic.report.summary import ALL, list_findings, summarize
 
-RECORDED = "recorded measures"  # stands for the rule where a run kept what its task measured on the pool, and no diagnosis
 NO_BASELINE = (
     "a run without the rule on the same samples, among these or beside this one; so the verdict cannot say what the network did "
     "without the rule"
 )
-_POOL_KEY = re.compile(r"pool/(?P<branch>.+?)_(?P<kind>weight|holds)(?:_(?P<group>.+))?")
+LEADS = {
+    "shortcut": ("took a shortcut", "took a shortcut"),
+    "broken": ("does not satisfy the rule", "do not satisfy the rule"),
+    "both ways": ("satisfied the rule both ways", "satisfied the rule both ways"),
+    "learned": ("satisfied the rule as meant", "satisfied the rule as meant"),
+    "unclear": ("leaves the verdict open", "leave the verdict open"),
+    "no rule": ("was taught no rule", "were taught no rule"),
+    "no verdict": ("has no verdict", "have no verdict"),
+}
+"""What one run, or several, of each tone did."""
 
 
 def make_model(records: Sequence[Record]) -> dict[str, Any]:
@@ -30,47 +37,34 @@ def make_model(records: Sequence[Record]) -> dict[str, Any]:
     comparisons = list(map(_compare, records, baselines))
     headlines = list(map(_judge, records, comparisons))
     shown = list(map(_show_run, records, names, headlines, baselines, comparisons))
-    rules, groups = _sort_rules(_list_rules(records), shown), _list_groups(records)
     worst = min(headlines, key=lambda headline: SEVERITY.index(headline.tone))
     return {
         "title": records[0].about.get("title", records[0].task),
         "task": records[0].task,
-        **_lead(names, headlines),
-        "rules": rules,
-        "groups": groups,
+        "tone": worst.tone,
+        "verdict": _lead(names, headlines, worst),
+        "rules": _list_rules(records, shown),
+        "groups": _list_groups(records),
         "group": ALL if worst.label is None else str(worst.label),
         "runs": shown,
     }
 
 
-def _lead(names: Sequence[str], headlines: Sequence[Headline]) -> dict[str, str]:
+def _lead(names: Sequence[str], headlines: Sequence[Headline], worst: Headline) -> str:
     """The one sentence at the top: about the run with the most serious verdict."""
-    worst = min(range(len(names)), key=lambda position: SEVERITY.index(headlines[position].tone))
-    headline = headlines[worst]
     if len(names) == 1:
-        return {"tone": headline.tone, "verdict": headline.sentence}
-    alike = [name for name, other in zip(names, headlines) if other.tone == headline.tone]
-    one = len(alike) == 1
-    what = {
-        "shortcut": "took a shortcut",
-        "broken": "does not satisfy the rule" if one else "do not satisfy the rule",
-        "both ways": "satisfied the rule both ways",
-        "learned": "satisfied the rule as meant",
-        "unclear": "leaves the verdict open" if one else "leave the verdict open",
-        "no rule": "was taught no rule" if one else "were taught no rule",
-        "no verdict": "has no verdict" if one else "have no verdict",
-    }[headline.tone]
-    which = "" if one or len(alike) == len(names) else f" ({'; '.join(alike)})"
-    sentence = headline.sentence[:1].lower() + headline.sentence[1:]
-    return {"tone": headline.tone, "verdict": f"{len(alike)} of {len(names)} runs {what}{which}: in {names[worst]}, {sentence}"}
+        return worst.sentence
+    alike = [name for name, other in zip(names, headlines) if other.tone == worst.tone]
+    one, several = LEADS[worst.tone]
+    which = "" if len(alike) in (1, len(names)) else f" ({'; '.join(alike)})"
+    sentence = worst.sentence[:1].lower() + worst.sentence[1:]
+    return f"{len(alike)} of {len(names)} runs {one if len(alike) == 1 else several}{which}: in {alike[0]}, {sentence}"
 
 
 def _compare(record: Record, baseline: Record | None) -> Comparison | None:
-    after, before = record.report, None if baseline is None else baseline.report
-    if after is None or before is None:
-        return None
-    with contextlib.suppress(StateError):  # about other rules, or other samples
-        return after.compare(before)
+    if baseline is not None and record.report is not None and baseline.report is not None:
+        with contextlib.suppress(StateError):  # about other rules, or other samples
+            return record.report.compare(baseline.report)
     return None
 
 
@@ -94,27 +88,24 @@ def _name_runs(records: Sequence[Record]) -> list[str]:
 
 
 def _label(record: Record) -> str:
-    options = ", ".join(f"{key}={value}" for key, value in record.config["options"].items())
+    options = ", ".join(f"{key}={value}" for key, value in record.options.items())
     return str(record.about.get("label") or (f"{record.method}[{options}]" if options else record.method))
 
 
 def _show_run(
     record: Record, name: str, headline: Headline, baseline: Record | None, comparison: Comparison | None
 ) -> dict[str, Any]:
-    lacking = record.taught and record.diagnosis is not None and baseline is None
+    lacking = record.taught and (record.reports or record.points) and baseline is None
     shown: dict[str, Any] = plain(
         {
             "name": name,
-            "tone": headline.tone,
-            "kind": headline.kind,
-            "sentence": headline.sentence,
-            "details": list(headline.details),
+            **plain(headline),
             "against": None if baseline is None else f"the run without a rule, {baseline.about.get('name') or _place(baseline)}",
             "facts": _list_facts(record),
             "missing": [*record.missing, *([NO_BASELINE] if lacking else [])],
             "curves": _find_curves(record),
-            "steps": [*(record.diagnosis or {}).get("history", []), *_recorded_steps(record)],
-            "findings": list_findings((record.diagnosis or {}).get("history", [])),
+            "steps": record.points,
+            "findings": list_findings(record.points),
             "final": {part: summarize(report) for part, report in record.reports.items()},
             "overview": _glance(record, comparison),
             "failures": _list_failures(record),
@@ -127,13 +118,12 @@ def _glance(record: Record, comparison: Comparison | None) -> dict[str, Any]:
     """One row for each rule, the worst first: how often it holds, how often vacuously, and the verdict."""
     if record.report is None:
         return {}
-    rows = make_overview(record.report if comparison is None or not record.taught else comparison)
     return {
         row["rule"]: {
             **{key: row[key] for key in ("holds", "vacuous", "kind")},
             "tone": TONES.get(row["kind"], "unclear") if record.taught else "no rule",
         }
-        for row in rows
+        for row in make_overview(comparison or record.report)
     }
 
 
@@ -142,18 +132,11 @@ def _place(record: Record) -> str:
 
 
 def _list_facts(record: Record) -> list[list[str]]:
-    """Label and value of what a reader wants to know about a run: what it wrote, or what can be read from its numbers."""
+    """Label and value of what a reader wants to know about a run."""
     result = record.result or {}
-    facts = list(result.get("facts") or [])
-    if not facts:
-        options = record.config["options"]
-        facts = [["method", result.get("method") or record.method]]
-        facts += [["options", ", ".join(f"{key}={value}" for key, value in options.items())]] if options else []
-        facts += [[name, str(value)] for name, value in record.config["task"].items() if name == "epochs"]
-        facts += [["training", f"{result['seconds']:.0f} s"]] if result else []
-        facts += [[f"test {name}", f"{value:.4g}"] for name, value in (result.get("test") or {}).items()]
+    facts = [*(result.get("facts") or [["method", _label(record)]])]
     if result.get("failure"):
-        facts.append(["stopped early", str(result["failure"])])
+        facts.append(["stopped early", result["failure"]])
     return [*facts, ["seed", str(record.seed)], ["folder", _place(record)]]
 
 
@@ -165,27 +148,6 @@ def _find_curves(record: Record) -> dict[str, list[list[Any]]]:
     # What there is not stands still: the loss of no rule at 0, and the delta of a method without one at 1.
     still = {key: 1 if key.startswith("delta/") else 0 for key in keys if not key.startswith("measure/")}
     return {key: points for key, points in curves.items() if any(value != still.get(key) for _, value in points)}
-
-
-def _recorded_steps(record: Record) -> list[dict[str, Any]]:
-    """What the task measured on the pool by itself, in the form of a diagnosis."""
-    if record.diagnosis is not None:
-        return []
-    steps = []
-    for row in record.history:
-        groups: dict[str, dict[str, dict[str, Any]]] = {}
-        for key, value in row.items():
-            match = _POOL_KEY.fullmatch(key)
-            if match:
-                branches = groups.setdefault(match["group"] or ALL, {}).setdefault(match["branch"], {})
-                branches[match["kind"]] = value / 100 if match["kind"] == "holds" else value
-        if groups:
-            found = {}
-            for group, branches in groups.items():
-                holds, weights = ([values.get(key) for values in branches.values()] for key in ("holds", "weight"))
-                found[group] = {"parts": {RECORDED: {"holds": holds, "weights": weights}}}
-            steps.append({"epoch": row["epoch"], POOL: {RECORDED: found}})
-    return steps
 
 
 def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
@@ -205,44 +167,24 @@ def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
     return {name: [show(sample) for sample in rule.worst if not sample.satisfied] for name, rule in rules.items()}
 
 
-def _list_rules(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Rules with their connectives and the branches of each."""
+def _list_rules(records: Sequence[Record], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rules with their connectives and the branches of each.
+
+    The worst first: by their best place in the tables of the runs that were taught, or else of all.
+    """
     rules: dict[str, dict[str, Any]] = {}
     for record in records:
         for name, rule in ({} if record.report is None else record.report.rules).items():
             rules.setdefault(name, {"name": name, "text": rule.text, "parts": _list_parts(rule, record.kept["words"])})
-    branches = dict.fromkeys(
-        match["branch"]
-        for record in records
-        if record.diagnosis is None
-        for row in record.history
-        for match in map(_POOL_KEY.fullmatch, row)
-        if match
-    )
-    if branches:
-        part = {"path": RECORDED, "kind": "or", "text": "what the task measured on the pool", "counted": "samples"}
-        rules[RECORDED] = {
-            "name": RECORDED,
-            "text": "of runs without diagnosis.json",
-            "parts": [{**part, "branches": list(branches), "meanings": [None] * len(branches)}],
-        }
-    return list(rules.values())
-
-
-def _sort_rules(rules: list[dict[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The worst first: by their best place in the tables of the runs that were taught, or else of all."""
     tables = [list(run["overview"]) for run in runs if run["tone"] != "no rule"] or [list(run["overview"]) for run in runs]
-    places = {rule["name"]: [table.index(rule["name"]) for table in tables if rule["name"] in table] for rule in rules}
-    return sorted(rules, key=lambda rule: min(places[rule["name"]], default=len(rules)))
+    places = {name: [table.index(name) for table in tables if name in table] for name in rules}
+    return sorted(rules.values(), key=lambda rule: min(places[rule["name"]], default=len(rules)))
 
 
 def _list_parts(rule: RuleReport, words: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
-            "path": part.path,
-            "kind": part.kind,
-            "text": part.text,
-            "counted": part.counted,
+            **{key: getattr(part, key) for key in ("path", "kind", "text", "counted")},
             "branches": [operand.text for operand in part.operands],
             "meanings": explain(part, words),
         }
@@ -252,14 +194,9 @@ def _list_parts(rule: RuleReport, words: Mapping[str, str]) -> list[dict[str, An
 
 
 def _list_groups(records: Sequence[Record]) -> list[dict[str, str]]:
-    """Key and name of each class, and of each group of recorded measures."""
-    groups = {ALL: "all samples"}
+    """Key and name of each class."""
     labels: dict[int, str] = {}
-    for record in records:
-        for report in record.reports.values():
-            labels |= {label: class_name(label, report.class_names) for rule in report.rules.values() for label in rule.classes}
-    groups |= {str(label): labels[label] for label in sorted(labels)}
-    for record in records:
-        for step in _recorded_steps(record):
-            groups |= {group: group.replace("_", " ") for group in step[POOL][RECORDED] if group not in groups}
-    return [{"key": key, "name": name} for key, name in groups.items()]
+    for report in (report for record in records for report in record.reports.values()):
+        labels |= {label: class_name(label, report.class_names) for rule in report.rules.values() for label in rule.classes}
+    classes = [{"key": str(label), "name": labels[label]} for label in sorted(labels)]
+    return [{"key": ALL, "name": "all samples"}, *classes]

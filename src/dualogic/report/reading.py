@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,8 @@ from dualogic.report.summary import POOL, VALIDATION
 
 NO_RULE = "none"  # the method of a run without a rule, with which others are compared
 UNTAUGHT = (NO_RULE, "supervised", "entropy")  # methods that teach no rule, for folders that do not say it
-KEYS = {"report", "samples", "words", "pictures", "captions"}  # what a diagnosis has about each part
+NOTHING: dict[str, Any] = {"samples": "", "words": {}, "pictures": {}, "captions": {}}
+"""What a diagnosis has about each part besides its report, where nothing was kept."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,67 +25,27 @@ class Record:
     """One run, as far as its folder goes."""
 
     path: Path  # of the folder
-    # `task` (with a name, and any plain settings), `method`, `options`, `seed`; under `about` what a page says: `title`, `name`
-    # (of the run) or `label` (of its settings), and whether a rule was `taught`.
-    config: dict[str, Any]
-    history: list[dict[str, Any]]  # a dictionary for each measured epoch
-    # How it ended: `seconds`, `facts` (pairs of a label and a value), `test` (numbers by name), `failure`; `None` before the
-    # run has ended.
-    result: dict[str, Any] | None
-    # `history` (summaries by epoch) and what `keep_part` gives about `validation` and `pool`; `None` if the run kept none.
-    diagnosis: dict[str, Any] | None
+    task: str  # its name
+    method: str  # its name
+    options: dict[str, Any]  # of the method
+    seed: int
+    about: dict[
+        str, Any
+    ]  # what a page says: `title`, `name` (of the run) or `label` (of its settings); empty in earlier versions
+    taught: bool  # whether a rule was taught
+    history: list[dict[str, float]]  # numbers by name, for each measured epoch
+    result: dict[str, Any] | None  # how it ended: `facts` (pairs of a label and a value), `failure`; `None` before
+    points: list[dict[str, Any]]  # summaries by epoch of how the rules are satisfied
+    # How they are satisfied at the end: on validation samples, and on samples of the training; as far as it was kept.
+    reports: dict[str, ShortcutReport]
+    # What else `keep_part` kept about the samples of the first report, which the verdict is about.
+    kept: dict[str, Any]
     missing: tuple[str, ...]  # what the folder lacks, a sentence each
 
     @property
-    def task(self) -> str:
-        """The task's name."""
-        return str(self.config["task"]["name"])
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the run says about itself; empty in folders of earlier versions."""
-        return dict(self.config.get("about") or {})
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return str(self.config["method"])
-
-    @property
-    def seed(self) -> int:
-        """The seed."""
-        return int(self.config["seed"])
-
-    @property
-    def taught(self) -> bool:
-        """A rule was taught."""
-        return bool(self.about.get("taught", self.method not in UNTAUGHT))
-
-    @functools.cached_property
-    def reports(self) -> dict[str, ShortcutReport]:
-        """How the rules are satisfied on validation samples, and on samples of the training; as far as it was kept."""
-        kept = self.diagnosis or {}
-        return {part: ShortcutReport.from_dict(kept[part]["report"]) for part in (VALIDATION, POOL) if kept.get(part)}
-
-    @property
-    def part(self) -> str:
-        """What the verdict is about: validation samples if some were diagnosed, otherwise those of the training."""
-        return POOL if VALIDATION not in self.reports and POOL in self.reports else VALIDATION
-
-    @property
     def report(self) -> ShortcutReport | None:
-        """How the rules are satisfied there."""
-        return self.reports.get(self.part)
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """What else was kept about these samples: words, pictures and captions."""
-        return (self.diagnosis or {}).get(self.part) or {"words": {}, "pictures": {}, "captions": {}, "samples": ""}
-
-    @property
-    def samples(self) -> str | None:
-        """A fingerprint of these samples; reports on the same ones can be compared."""
-        return str(self.kept["samples"]) or None
+        """What the verdict is about: validation samples if some were diagnosed, otherwise those of the training."""
+        return next(iter(self.reports.values()), None)
 
 
 def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | None = None) -> list[Record]:
@@ -129,33 +89,40 @@ def read_runs(paths: Sequence[Path], on_damage: Callable[[DataError], None] | No
 def read_run(folder: Path) -> Record:
     """Read one run folder; what is not there yet is named in ``missing``, and what is damaged raises a :class:`DataError`."""
     config = check_config(read_object(folder / CONFIG), folder / CONFIG)
-    result = stored.check_ended(read_object(folder / RESULT), folder / RESULT) if (folder / RESULT).exists() else None
-    diagnosis = read_object(folder / DIAGNOSIS) if (folder / DIAGNOSIS).exists() else None
-    history: list[dict[str, Any]] = stored.read_rows(folder / METRICS) if (folder / METRICS).exists() else []
-    if result is not None and not history:
-        history = result["history"]
-    if diagnosis is not None:
-        _check(diagnosis, folder / DIAGNOSIS)
-    missing = [f"{RESULT}: the run has not ended, or was stopped"] if result is None else []
+    ended, diagnosed = ((folder / name).exists() for name in (RESULT, DIAGNOSIS))
+    result = read_object(folder / RESULT) if ended else {}
+    facts, failure = result.get("facts") or [], result.get("failure") or ""
+    if not stored.are_pairs(facts) or not isinstance(failure, str):
+        raise DataError(
+            f"{folder / RESULT} must hold its facts in pairs of texts, and a failure as a text; got "
+            f"{stored.brief([facts, failure])}; delete it, or restore the file"
+        )
+    history = stored.read_rows(folder / METRICS) if (folder / METRICS).exists() else []
+    points, reports, kept = _read_diagnosis(folder / DIAGNOSIS) if diagnosed else ([], {}, NOTHING)
+    missing = [] if ended else [f"{RESULT}: the run has not ended, or was stopped"]
     missing += [] if history else [f"{METRICS}: nothing was measured yet, so there are no curves"]
-    if diagnosis is None and result is not None:
+    if ended and not diagnosed:
         missing.append(
             f"{DIAGNOSIS}: the run kept nothing about how its rules are met; so there is no verdict, no division by class and no "
             f"sample. Run it again in another folder to have them"
         )
-    if diagnosis is not None and not diagnosis.get(VALIDATION) and result is not None:
-        what = "the verdict is about samples of the training" if diagnosis.get(POOL) else "there is no verdict"
+    if ended and diagnosed and VALIDATION not in reports:
+        what = "the verdict is about samples of the training" if reports else "there is no verdict"
         missing.append(f"held-out samples: none were diagnosed at the end (recorder.diagnose), so {what}")
-    return Record(folder, config, history, result, diagnosis, tuple(missing))
+    method, about = config["method"], config.get("about", {})
+    taught = about.get("taught", method not in UNTAUGHT)
+    named = (folder, config["task"]["name"], method, config["options"], config["seed"], about, taught)
+    return Record(*named, history, result if ended else None, points, reports, kept, tuple(missing))
 
 
 def find_baseline(record: Record, others: Sequence[Record]) -> Record | None:
     """The run without a rule on the same samples: among the others, or beside this one; of the same seed, if there is one."""
-    if not record.taught or record.samples is None:
+    samples = record.kept["samples"]  # a fingerprint
+    if not record.taught or not samples:
         return None
     found = [other for other in (*others, *_read_neighbours(record)) if other.method == NO_RULE and other.task == record.task]
-    found = [other for other in found if other.samples == record.samples]
-    return min(found, key=lambda other: other.seed != record.seed, default=None)
+    same = [other for other in found if other.kept["samples"] == samples]
+    return min(same, key=lambda other: other.seed != record.seed, default=None)
 
 
 def _read_neighbours(record: Record) -> Iterator[Record]:
@@ -167,19 +134,22 @@ def _read_neighbours(record: Record) -> Iterator[Record]:
                     yield read_run(folder)
 
 
-def _check(diagnosis: Any, file: Path) -> None:
-    """Refuse what another version, or a hand, has written."""
-    parts = [diagnosis[part] for part in (VALIDATION, POOL) if diagnosis.get(part) is not None]
-    whole = all(isinstance(part, dict) and part.keys() >= KEYS for part in parts)
-    whole = whole and all(isinstance(part[key], dict) for part in parts for key in KEYS - {"samples"})
-    history = diagnosis.get("history")
-    if not whole or not isinstance(history, list) or not all(map(_is_point, history)):
+def _read_diagnosis(file: Path) -> tuple[list[dict[str, Any]], dict[str, ShortcutReport], dict[str, Any]]:
+    """The points, the reports and what was kept about the first of them; refuses what another version, or a hand, has written."""
+    diagnosis = read_object(file)
+    parts = {part: diagnosis[part] for part in (VALIDATION, POOL) if diagnosis.get(part) is not None}
+    points = diagnosis.get("history")
+    whole = all(isinstance(part, dict) and part.keys() >= {"report", *NOTHING} for part in parts.values())
+    whole = whole and all(
+        isinstance(part[key], dict) for part in parts.values() for key in ("report", *NOTHING) if key != "samples"
+    )
+    if not whole or not isinstance(points, list) or not all(map(_is_point, points)):
         raise DataError(f"{file} is not what a run writes; delete it, or run again in another folder")
-    for part in parts:
-        try:
-            ShortcutReport.from_dict(part["report"])
-        except DataError as error:
-            raise DataError(f"{file}: {error}; delete it, or run again in another folder") from error
+    try:
+        reports = {name: ShortcutReport.from_dict(part["report"]) for name, part in parts.items()}
+    except DataError as error:
+        raise DataError(f"{file}: {error}; delete it, or run again in another folder") from error
+    return points, reports, next(iter(parts.values()), NOTHING)
 
 
 def _is_point(entry: Any) -> bool:

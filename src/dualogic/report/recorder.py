@@ -111,8 +111,7 @@ class Recorder:
                 f"{tuple(self._labels.shape)}"
             )
         self._monitor, self._epochs_done = monitor, epochs_done
-        called = name or self.folder.resolve().name
-        called = called if seed is None else f"{called}, seed {seed}"
+        called = (name or self.folder.resolve().name) + ("" if seed is None else f", seed {seed}")
         config = {
             "task": {"name": title},
             "method": NO_RULE if self._logic is None else self._logic.method.name,
@@ -222,9 +221,9 @@ class Recorder:
         last = self._journal.rows[-1]["epoch"] if self._journal.rows else self._epochs_done
         row: dict[str, float] = {"epoch": float(last + 1 if number is None else number)}
         losses = {name: mean.read() for name, mean in self._losses.items()}
-        if "rule_loss" in losses or "seen" not in losses:
-            losses.pop("seen", None)
-        row.update({"rule_loss" if name == "seen" else name: value for name, value in losses.items()})
+        if "seen" in losses:
+            losses.setdefault("rule_loss", losses.pop("seen"))
+        row.update(losses)
         if self._logic is not None:
             row.update({f"delta/{name}": value for name, value in zip(self._logic.rules, self._logic.delta.tolist())})
         numbers = {**(measures or {}), **{name: value for name, value in values.items() if name not in tensors}}

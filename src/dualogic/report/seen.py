@@ -22,27 +22,19 @@ class Mean:
 
     def __init__(self) -> None:
         self._count = 0
-        self._number = 0.0
-        self._total: Tensor | None = None
+        self._total: Tensor | float = 0.0
 
     def add(self, value: Tensor | float) -> None:
-        """One more."""
-        self._count += 1
-        if not isinstance(value, Tensor):
-            self._number += float(value)
-            return
-        # Added at once: what is remembered instead may be changed by `loss += ...` in the next line.
-        value = value.detach()
-        if self._total is None:
+        """One more; summed in a new tensor, because ``loss += ...`` in the next line may change this one."""
+        if isinstance(value, Tensor):
             if value.numel() != 1:
                 raise BindingError(f"a loss to record is one number; got a tensor of shape {tuple(value.shape)}")
-            self._total = value.to(torch.promote_types(value.dtype, torch.float32), copy=True)
-        else:
-            self._total += value
+            value = value.detach().to(torch.promote_types(value.dtype, torch.float32))
+        self._total, self._count = self._total + value, self._count + 1
 
     def read(self) -> float:
         """The mean so far."""
-        return (self._number + (0.0 if self._total is None else float(self._total))) / max(self._count, 1)
+        return float(self._total) / max(self._count, 1)
 
 
 class Seen:

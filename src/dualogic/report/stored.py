@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,34 +46,24 @@ def check_config(config: Any, file: Path) -> dict[str, Any]:
     lacking = [name for name in ("task", "method", "options", "seed") if not isinstance(config, dict) or name not in config]
     if lacking:
         raise DataError(f"a configuration in {file} lacks {', '.join(lacking)}; delete it, or restore the file")
-    task = config["task"]
-    if not isinstance(task, dict) or not isinstance(task.get("name"), str):
-        raise DataError(f"a configuration in {file} needs a task with its name; got {brief(task)}")
-    if not isinstance(config["method"], str):
-        raise DataError(f"a configuration in {file} needs the name of a method; got {brief(config['method'])}")
-    if not isinstance(config["seed"], int) or isinstance(config["seed"], bool) or not isinstance(config["options"], dict):
-        raise DataError(f"a configuration in {file} needs a whole number as seed and options by name; got {brief(config)}")
-    nested = [name for name, value in task.items() if isinstance(value, (dict, list))]
-    if nested:
-        raise DataError(f"a configuration in {file} needs plain hyper-parameters; got {nested[0]}={brief(task[nested[0]])}")
-    about = config.get("about", {})
+    task, about = config["task"], config.get("about", {})
     known = {"title": str, "name": str, "label": str, "taught": bool}
-    if not isinstance(about, dict) or any(not isinstance(about[key], kind) for key, kind in known.items() if key in about):
-        raise DataError(f"what a configuration in {file} says about its run must be texts; got {brief(about)}")
+    nested = [value for value in task.values() if isinstance(value, (dict, list))] if isinstance(task, dict) else []
+    for fits, needed, came in (
+        (isinstance(task, dict) and isinstance(task.get("name"), str), "a task with its name", task),
+        (isinstance(config["method"], str), "the name of a method", config["method"]),
+        (type(config["seed"]) is int, "a whole number as seed", config["seed"]),
+        (isinstance(config["options"], dict), "options by name", config["options"]),
+        (not nested, "plain hyper-parameters", nested),
+        (
+            isinstance(about, dict) and all(isinstance(about[key], kind) for key, kind in known.items() if key in about),
+            "texts about its run",
+            about,
+        ),
+    ):
+        if not fits:
+            raise DataError(f"a configuration in {file} needs {needed}; got {brief(came)}")
     return dict(config)
-
-
-def check_ended(values: dict[str, Any], file: Path) -> dict[str, Any]:
-    """What a run that has ended says about itself, as far as a report shows it; refuses what is of another kind."""
-    lacking = [name for name in ("config", "seconds") if name not in values]
-    if lacking:
-        raise DataError(f"a result in {file} lacks {', '.join(lacking)}; delete it, or restore the file")
-    check_config(values["config"], file)
-    for name, expected, fits in _ENDED:
-        if values.get(name) is not None and not fits(values[name]):
-            raise DataError(f"{name} of a result in {file} must be {expected}; got {brief(values[name])}")
-    test = to_numbers(values.get("test") or {}, f"test in {file}")
-    return {**values, "test": test, "history": to_rows(values.get("history") or [], file)}
 
 
 def to_numbers(values: Any, place: str) -> dict[str, float]:
@@ -120,16 +109,6 @@ def are_pairs(value: Any) -> bool:
     """Whether a value from JSON is a list of pairs of texts."""
     pairs = value if isinstance(value, list) else [None]
     return all(isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair) for pair in pairs)
-
-
-_ENDED: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
-    ("method", "a text", lambda value: isinstance(value, str)),
-    ("chosen_epoch", "a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
-    ("seconds", "a number", lambda value: is_number(value) and math.isfinite(value)),
-    ("commit", "a text", lambda value: isinstance(value, str)),
-    ("failure", "a text", lambda value: isinstance(value, str)),
-    ("facts", "a list of labels and values", are_pairs),
-)
 
 
 def _parse(file: Path, text: str, what: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
-from dualogic.cli.dispatch import require
+from dualogic.cli.dispatch import describe, require
 
 if TYPE_CHECKING:
     from dualogic.lint.finding import FileReport
@@ -60,12 +60,11 @@ class Lint:
             return FileReport(str(path), rules.lines, lint(rules, timeout=self.timeout))
         except OptionError:
             raise
-        except DualogicError as error:
-            problem = str(error) if str(path) in str(error) else f"{path}: {error}"
-        except OSError as error:
-            problem = f"{path}: {error.strerror or error}"
         except RecursionError:
-            problem = f"{path}: a rule is nested too deeply; name its parts with let"
+            said = "a rule is nested too deeply; name its parts with let"
+        except (DualogicError, OSError) as error:
+            said = describe(error)
+        problem = said if str(path) in said else f"{path}: {said}"
         print(f"dualogic: {problem}", file=sys.stderr)
         return FileReport(str(path), {}, [], problem)
 
