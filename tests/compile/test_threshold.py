@@ -8,7 +8,7 @@ from hypothesis import given
 import dualogic as dl
 
 x, y, b = dl.var("x"), dl.var("y"), dl.boolean("b", input="logits")
-f = dl.categorical("f", 3, input="logits")
+f, c = dl.categorical("f", 3, input="logits"), dl.boolean("c")
 numbers = st.floats(-3, 3).map(lambda value: round(value, 2))
 FREE = dl.methods.Dual(delta="mean", floor=1.0, ceiling=1.0)
 
@@ -157,3 +157,53 @@ def test_how_far_a_number_is_off_says_little_about_who_gives_way(belief, short):
     logic(torch.arange(1), b=of(belief), x=of(-short))
     expected = torch.tensor(belief - 0.5).sigmoid().item()
     assert logic.weights(torch.arange(1))["rule"][0, 1].item() == pytest.approx(expected, abs=1e-6)
+
+
+# ---------------------------------------------------------------------- what is given beside numbers
+
+
+@pytest.mark.parametrize("negated", [False, True])
+def test_beside_what_is_given_a_number_gives_way_as_it_does_alone(negated):
+    """``((x >= 1) & given) >> b`` asks for what ``(x >= 1) >> b`` does where ``given`` holds, and for nothing elsewhere."""
+    given_is = of(1.0, 0.0, 0.7, 0.3, gradient=False)
+    literal, holds = (~c, given_is < 0.5) if negated else (c, given_is > 0.5)
+    at, sure = [1.2, 1.2, 3.0, 1.5], [-2.0, -2.0, -1.0, -1.0]
+    losses, found = pull(((x >= 1) & literal) >> b, x=of(*at), b=of(*sure), c=given_is)
+    alone, expected = pull((x >= 1) >> b, x=of(*at), b=of(*sure))
+    torch.testing.assert_close(losses[holds], alone[holds])
+    assert (losses[~holds] < losses[holds].min()).all()
+    for name in ("x", "b"):
+        torch.testing.assert_close(found[name], torch.where(holds, expected[name], 0.0))
+
+
+def test_beside_a_class_that_is_given_too():
+    kind = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], dtype=torch.float64)
+    rule = ((x >= 1) & (dl.categorical("k", 3) == 0)) >> b
+    _, found = pull(rule, x=of(1.2, 1.2), b=of(-2.0, -2.0), k=kind)
+    assert found["x"][0] > 0
+    assert found["x"][1] == 0
+
+
+def test_beside_what_is_predicted_a_number_stays_a_fact():
+    _, found = pull(((x >= 1) & c) >> b, x=of(1.2), b=of(-2.0), c=of(0.9))
+    assert found["x"].item() == 0.0
+    assert found["b"].item() < 0
+
+
+def test_rules_of_one_shape_may_differ_in_what_is_given():
+    """They are computed together otherwise."""
+    d = dl.boolean("d")
+    logic = dl.LogicLoss({"given": ((x >= 1) & c) >> b, "not": ((y >= 1) & d) >> b}, 1, FREE, dtype=torch.float64)
+    number, other = of(1.2), of(1.2)
+    logic(torch.tensor([0]), x=number, y=other, b=of(-2.0), c=of(1.0, gradient=False), d=of(0.9)).backward()
+    assert number.grad.item() > 0
+    assert other.grad is None or other.grad.item() == 0
+
+
+def test_it_says_the_same_with_a_quantifier():
+    several = dl.var("v", 3)
+    values = of(1.2, 0.5, 0.3).unsqueeze(0).detach().requires_grad_()
+    logic = dl.LogicLoss(((several >= 1).any() & c) >> b, 1, FREE, dtype=torch.float64)
+    logic(torch.tensor([0]), v=values, b=of(-2.0), c=of(1.0, gradient=False)).backward()
+    assert values.grad[0, 0] > 0
+    assert (values.grad[0, 1:] == 0).all()

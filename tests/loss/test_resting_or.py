@@ -120,3 +120,29 @@ def test_the_dearest_part_of_an_and_is_pulled_most(costs):
     assert slopes["u"][0, costs.index(max(costs))] == slopes["u"].max()
     flat, _ = look((u <= 0).all(), {"u": costs}, method=dl.methods.Dual(first="nearest"))
     assert flat <= cost + 1e-6
+
+
+# ---------------------------------------------------------------------- classes that exclude each other
+
+
+@settings(max_examples=40)
+@given(beliefs=st.lists(believed, min_size=3, max_size=3))
+def test_two_classes_that_are_believed_alike_are_the_same(beliefs):
+    """``f == g`` rests there, however unsure: all classes count, since they exclude each other."""
+    shares = (torch.tensor(beliefs) / sum(beliefs)).tolist()
+    cost, slopes = look(f == g, {"f": shares, "g": shares})
+    assert cost == pytest.approx(0, abs=1e-6)
+    assert all(slope.abs().max() < 1e-5 for slope in slopes.values())
+
+
+def test_two_classes_that_differ_pull():
+    cost, slopes = look(f == g, {"f": [0.6, 0.3, 0.1], "g": [0.1, 0.3, 0.6]})
+    assert cost > 0.1
+    assert all(slope.abs().max() > 0.1 for slope in slopes.values())
+
+
+def test_an_or_of_what_does_not_exclude_each_other_counts_two():
+    """Three beliefs of a third sum to 1; but only where they exclude each other one of them must be true."""
+    values = {name: [1 / 3] * 3 for name in "fg"} | dict.fromkeys("abc", 0.9)
+    assert look(((f == 0) & a) | ((f == 1) & b) | ((f == 2) & c), values)[0] < 0.05
+    assert look(((f == 0) & a) | ((f == 1) & b) | ((g == 2) & c), values)[0] > 0.3

@@ -62,7 +62,7 @@ def test_a_consequent_that_is_believed_without_its_antecedent_opens_and_stays_op
         logic(index, a=p, b=q)
     assert share_of(logic._state["known"]).item() == 0.0
     away, into = pull(logic, known=True)
-    assert away > 0.01
+    assert away > 0.005
     assert into < 0
     for step in range(200):  # a rule that closed again would unlearn what it has been taught
         index, p, q = batch(step, known=False)
@@ -94,7 +94,7 @@ def test_only_unmarked_implications_are_found_out():
     assert "known" not in loss_of(rule=(a | b)).state_dict()
     assert "known" not in loss_of(dl.methods.Dual(evidence=True)).state_dict()
     both = loss_of(rule=(dl.evidence(a) >> b) & (a >> c) & dl.Implies(b, c, evidence=0.5))
-    assert both.state_dict()["known"].shape == (9, 1)
+    assert both.state_dict()["known"].shape == (10, 1)
 
 
 # ---------------------------------------------------------------------- said

@@ -8,8 +8,8 @@ them would change the initial weights.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import combinations
 from typing import Any
 
 from dualogic.errors import SizeError
@@ -175,7 +175,7 @@ class _Pass:
     def cardinality(self, node: Cardinality, positive: bool) -> Formula:
         outer, inner = ("&", "|") if positive else ("|", "&")
         refuted: list[Any] = [self.convert(operand, not positive) for operand in node.operands]
-        parts = [join(inner, subset) for subset in combinations(refuted, node.bound + 1)]
+        parts = [join(inner, subset) for subset in itertools.combinations(refuted, node.bound + 1)]
         if node.exact:
             parts.insert(0, join(inner, [self.convert(operand, positive) for operand in node.operands]))
         return join(outer, parts)
