@@ -25,8 +25,7 @@ CONTROLS = ("entropy", FIXMATCH)
 IMAGE_ARMS = ("none", "supervised", *CONTROLS, "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
 """Arms of rules about sums of probabilities: the paper's methods, the ablations, and what needs no logic as controls."""
 MOST_SEEDS = 10_000
-LARGEST_SEED = 2**63
-"""Which random generators can take."""
+LARGEST_SEED = 2**63  # which random generators can take
 PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
 
 
@@ -125,8 +124,7 @@ def parse_seeds(text: str, dots: str = "..", such_as: str = "3, 0,2,5 or 0..4") 
     return list(dict.fromkeys(seeds))
 
 
-SURE = 0.95
-"""The probability from which FixMatch takes a superclass for true."""
+SURE = 0.95  # the probability from which FixMatch takes a superclass for true
 
 
 def make_control(name: str, problem: Problem, weight: float) -> Callable[..., Tensor]:

@@ -41,8 +41,7 @@ LONG: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("dual", "each", SHARED),
 )
 """Runs of the longer schedule: arm, form of the rule, options of the method."""
-SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}
-"""Arms with ten seeds."""
+SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}  # arms with ten seeds
 FEWER = {"paths-draws": ("none", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")}
 
 # What the tables' rows leave open: which part of the defaults does what. Task, arm, options of the method, hyper-parameters.

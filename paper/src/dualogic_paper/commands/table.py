@@ -31,12 +31,10 @@ class TableCommand:
     status is then 1.
     """
 
-    task: tyro.conf.Positional[str]
-    """The task, or "all" for every task with results."""
+    task: tyro.conf.Positional[str]  # The task, or "all" for every task with results.
     results: Annotated[Path, tyro.conf.arg(name="from")] = Path("results")
     """Folder to read: committed files TASK/LABEL.json, or run folders TASK/METHOD/SEED."""
-    runs: Path | None = None
-    """Folder of runs to read instead, as dualogic run leaves it."""
+    runs: Path | None = None  # Folder of runs to read instead, as dualogic run leaves it.
     collect: Path | None = None
     """First copy the runs that have ended from --runs into small files in this folder, then read that folder."""
     format: Literal["text", "markdown", "latex", "figure"] = "text"

@@ -10,13 +10,10 @@ from dualogic_paper.convergence.problem import SmoothProblem, make_problem
 
 CONVERGED, CYCLE, WANDERING, DIVERGED = "converged", "cycle", "wandering", "diverged"
 CLASSES = (CONVERGED, CYCLE, WANDERING, DIVERGED)
-TAIL = 256
-"""Last iterates, by which a run is judged."""
-LONGEST = 64
-"""The longest period looked for."""
+TAIL = 256  # last iterates, by which a run is judged
+LONGEST = 64  # the longest period looked for
 FAR = 1e6
-FLOOR = 0.1
-"""The least ``delta`` here; the paper's variance of 0.01."""
+FLOOR = 0.1  # the least ``delta`` here; the paper's variance of 0.01
 
 
 def scan_steps(points: int, iterations: int, problems: int, samples: int = 16, parameters: int = 3) -> dict[str, Any]:

@@ -10,12 +10,9 @@ from torch import Tensor
 from dualogic.duals import UPDATE_RULES, UpdateRule
 from dualogic.losses import truncated_normal_slope
 
-CLOSE = 0.01
-"""How near to the optimum is near enough, as a share of the range of the costs."""
-STEP = 0.2
-"""Of the curves."""
-CURVE = 10_000
-"""Visits that curves show at most."""
+CLOSE = 0.01  # how near to the optimum is near enough, as a share of the range of the costs
+STEP = 0.2  # of the curves
+CURVE = 10_000  # visits that curves show at most
 
 
 def visit(rule: UpdateRule, columns: Tensor, costs: Tensor, step: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:

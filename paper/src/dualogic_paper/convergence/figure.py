@@ -5,8 +5,7 @@ from typing import Any
 
 from dualogic_paper.convergence.cycles import CLASSES
 
-LOWEST = 1e-9
-"""Gradients below are rounding."""
+LOWEST = 1e-9  # gradients below are rounding
 INK, GUIDE = "#333333", "#b0b0b0"
 TEAL, RED, AMBER, PURPLE = "#00798c", "#d1495b", "#e09f3e", "#7b5ea7"
 DELTA_COLOURS = {"exact": TEAL, "square": AMBER, "mean": RED}

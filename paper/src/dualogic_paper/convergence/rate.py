@@ -9,10 +9,8 @@ from torch import Tensor
 
 from dualogic_paper.convergence.problem import SmoothProblem, make_problem
 
-GAMMA = 0.5
-"""Factor of the step sizes."""
-LOOKS = 64
-"""Iterates of a run whose gradient is measured; the theorem's output is one drawn at random."""
+GAMMA = 0.5  # factor of the step sizes
+LOOKS = 64  # iterates of a run whose gradient is measured; the theorem's output is one drawn at random
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,11 +26,9 @@ from dualogic.errors import DataError, MissingDataError
 from dualogic.files import check_regular, read_bytes, write_whole
 from dualogic_paper.data.schema import REFERENCE, SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema, digest_content
 
-CONVERTER = 1
-"""Raised when a converter would write other content from the same official files."""
+CONVERTER = 1  # raised when a converter would write other content from the same official files
 
-MOST_BYTES = 1 << 20
-"""Of a manifest."""
+MOST_BYTES = 1 << 20  # of a manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,8 +100,7 @@ def folder() -> Path:
     return Path(pooch.os_cache("dualogic"))
 
 
-default_folder = folder
-"""The same function, for use where ``folder`` is an argument."""
+default_folder = folder  # the same function, for use where ``folder`` is an argument
 
 
 def cache_path(name: str, folder: Path | None = None) -> Path:

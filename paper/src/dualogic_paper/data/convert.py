@@ -19,8 +19,7 @@ from dualogic.errors import DataError
 from dualogic_paper.data.schema import ALPHABET, Arrays
 
 FOLDERS = {"*": "times", "/": "div"}  # how HWF names the folders of symbols that cannot be file names
-MOST_BYTES = 256 << 20
-"""Of any official file once unpacked; the largest, STL-10's test images, has 221 million."""
+MOST_BYTES = 256 << 20  # of any official file once unpacked; the largest, STL-10's test images, has 221 million
 MOST_PIXELS = 256
 UNREADABLE = (
     *(OSError, EOFError, ValueError, KeyError, IndexError, TypeError, AttributeError),  # gzip and bz2 use the first for damage

@@ -52,12 +52,10 @@ SOURCES: Mapping[str, tuple[Source, ...]] = {
 OnProgress = Callable[[str, int, int], None]
 """Called with the file's name, the bytes that are here and the bytes in all (0 if unknown)."""
 
-CHUNK = 1 << 14
-"""Bytes written at a time, the most that a broken connection loses."""
+CHUNK = 1 << 14  # bytes written at a time, the most that a broken connection loses
 
 TIMEOUT = (15, 60)
-STALLS = 3
-"""Attempts in a row that may bring nothing."""
+STALLS = 3  # attempts in a row that may bring nothing
 
 
 def download(source: Source, folder: Path, on_progress: OnProgress | None = None) -> Path:

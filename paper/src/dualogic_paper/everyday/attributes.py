@@ -22,11 +22,9 @@ from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem,
 from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 SPECIES, FEATURES, ATTRIBUTES = 12, 20, 40
-HALF = ATTRIBUTES // 2
-"""Attributes before this one have more labels; rules lead from these to the others."""
+HALF = ATTRIBUTES // 2  # attributes before this one have more labels; rules lead from these to the others
 RULES = 60
-FULLY_LABELLED = 5
-"""One labelled sample in so many has labels for all attributes."""
+FULLY_LABELLED = 5  # one labelled sample in so many has labels for all attributes
 
 
 @dataclasses.dataclass(frozen=True)

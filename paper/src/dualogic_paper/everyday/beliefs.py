@@ -19,14 +19,12 @@ from dualogic_paper.everyday.data import load
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
 from dualogic_paper.everyday.training import batches, perceptron, train
 
-LABELLED = 0.1
-"""The share of facts that have a label."""
+LABELLED = 0.1  # the share of facts that have a label
 ENTITIES_PER_BATCH = 17
 
 antecedent = dl.boolean("antecedent", input="logits")
 consequent = dl.boolean("consequent", input="logits")
-RULE = antecedent >> consequent
-"""Where a rule says "then not", the consequent is bound to minus its logit."""
+RULE = antecedent >> consequent  # where a rule says "then not", the consequent is bound to minus its logit
 
 
 @dataclasses.dataclass(frozen=True)

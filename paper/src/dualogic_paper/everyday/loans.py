@@ -18,8 +18,7 @@ from dualogic_paper.everyday.training import batches, perceptron, train
 
 GRADES = ("A", "B", "C", "D")
 INCOME, DEFAULTED = 0, 3
-MISTAKES = 0.15
-"""The share of noted grades that are drawn at random; the noise of noted rates grows with it."""
+MISTAKES = 0.15  # the share of noted grades that are drawn at random; the noise of noted rates grows with it
 
 grade = dl.categorical("grade", len(GRADES), classes=list(GRADES), input="logits")
 rate = dl.var("rate")

@@ -9,10 +9,8 @@ from torch import Tensor
 
 import dualogic as dl
 
-Metrics = dict[str, float]
-"""Figures of a run, by name. Shares are in percent."""
-HELD = "held"
-"""The figure that every problem reports: how often its rules hold, in percent."""
+Metrics = dict[str, float]  # figures of a run, by name; shares are in percent
+HELD = "held"  # the figure that every problem reports: how often its rules hold, in percent
 LossFactory = Callable[..., dl.LogicLoss | None]
 """Makes the loss of rules for so many samples, as ``LogicLoss`` does, or ``None`` where a network is trained without them."""
 

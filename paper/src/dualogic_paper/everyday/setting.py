@@ -7,8 +7,7 @@ from typing import Any
 import dualogic as dl
 from dualogic_paper.arms import make_arm, parse_options
 
-NONE = "none"
-"""The name of training without rules."""
+NONE = "none"  # the name of training without rules
 METHODS = (NONE, *dl.methods.METHODS)
 
 

@@ -24,8 +24,7 @@ WORDS = 120
 """Word 0 fills up; 1 to 60 are ordinary; 61 to 90 begin a name, ten for each kind; 91 to 119 go on with one, or are ordinary."""
 IGNORED = -100
 
-Sentence = tuple[Tensor, Tensor]
-"""Words and tags, ``(length,)`` each."""
+Sentence = tuple[Tensor, Tensor]  # words and tags, ``(length,)`` each
 
 position = dl.axis("position", max=LONGEST)
 tag = dl.categorical("tag", len(TAGS), shape=(position,), classes=TAGS, input="logits")

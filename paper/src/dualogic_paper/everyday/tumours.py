@@ -21,8 +21,7 @@ ANSWERS = ("malignant", "large", "small", "dented")
 bind = partial(name_columns, ANSWERS)
 LARGE, SMALL, DENTED = 128.0, 85.0, 0.176
 """Bounds on the largest perimeter, from above and from below, and on the share of concave points."""
-SEEN = 20
-"""Measurements that the network sees: means and errors come first in the table, the largest cells last."""
+SEEN = 20  # measurements that the network sees: means and errors come first in the table, the largest cells last
 
 malignant, large, small, dented = (dl.boolean(name, input="logits") for name in ANSWERS)
 RULES = {"large": large >> malignant, "dented": dented >> malignant, "small": small >> ~malignant, "sizes": ~(large & small)}

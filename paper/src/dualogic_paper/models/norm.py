@@ -22,12 +22,10 @@ try:
 except ImportError:  # the CPU build of torch has no triton
     triton = None
 
-ROWS, CHANNELS = 64, 64
-"""Of the tile that a program works on at a time."""
+ROWS, CHANNELS = 64, 64  # of the tile that a program works on at a time
 PROGRAMS = 1056
 """That share the rows of one sum, together with those for other channels: eight for each multiprocessor of an H200."""
-MOST_PARTS = 528
-"""Of a sum; more take longer to be added up than they save."""
+MOST_PARTS = 528  # of a sum; more take longer to be added up than they save
 
 
 class BatchNormReLU(nn.BatchNorm2d):

@@ -107,8 +107,7 @@ class Machine:
         Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
 
 
-GONE = {"decayed": "all", "augment": "crop"}
-"""Hyper-parameters that there were, and the value with which each did nothing."""
+GONE = {"decayed": "all", "augment": "crop"}  # hyper-parameters that there were, and the value with which each did nothing
 
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:

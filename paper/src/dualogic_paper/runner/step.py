@@ -43,8 +43,7 @@ class Teacher(nn.Module):
             torch._foreach_lerp_(self._mine, self._theirs, 1 - DECAY)
 
 
-WARM_UP = 3
-"""Steps before recording, in which libraries choose and load their kernels."""
+WARM_UP = 3  # steps before recording, in which libraries choose and load their kernels
 
 
 @dataclasses.dataclass(eq=False)

@@ -20,10 +20,8 @@ from dualogic_paper.runner.config import Config
 SEAL = b"\ndualogic sha256 "
 """Stands between a saved file and its checksum; torch.load does not look behind the end of what it reads."""
 _LENGTH = len(SEAL) + 64 + 1
-PARTS = ("validation", "test", "last", "pool")
-"""Fields of a result that hold numbers by name."""
-ABOUT, FACTS = "about", "facts"
-"""What a configuration and a result say to ``dualogic report`` besides."""
+PARTS = ("validation", "test", "last", "pool")  # fields of a result that hold numbers by name
+ABOUT, FACTS = "about", "facts"  # what a configuration and a result say to ``dualogic report`` besides
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,8 +24,7 @@ from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, 
 from dualogic_paper.runner.step import CapturedStep, Step, Teacher
 from dualogic_paper.runner.stored import FACTS, Result, first_line, list_facts
 
-INSPECTIONS = 20
-"""How often, in a run, the duals are set beside what holds on the pool."""
+INSPECTIONS = 20  # how often, in a run, the duals are set beside what holds on the pool
 WARM_UP_SHARE = 0.1
 
 OnEpoch = Callable[[int, dict[str, float]], None]

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-STEP, FLOOR = 0.07, 1.0
-"""The defaults of ``dual``."""
+STEP, FLOOR = 0.07, 1.0  # the defaults of ``dual``
 TINY = torch.finfo(torch.float32).tiny
 
 

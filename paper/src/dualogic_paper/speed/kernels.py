@@ -25,8 +25,7 @@ WORDS = {  # in names of operations or kernels, in lower case; the first that fi
     **dict.fromkeys(("aten::mm", "addmm", "bmm", "gemm"), PRODUCT),
 }
 BACKWARD = 1  # the profiler's scope of backward functions
-BUSY = 0.9
-"""A device that works for a larger share of a step is what bounds it."""
+BUSY = 0.9  # a device that works for a larger share of a step is what bounds it
 
 Step = Callable[[int], None]
 

@@ -19,8 +19,7 @@ from torch import Tensor
 import dualogic as dl
 
 SAMPLES, BATCH, FEATURES, CLASSES, GROUPS, STEPS = 200, 24, 8, 20, 5, 50
-TABLES = {"device": "sharded", "sharded": "device"}
-"""How two processes hold the table, and how the three do that go on."""
+TABLES = {"device": "sharded", "sharded": "device"}  # how two processes hold the table, and how the three do that go on
 
 
 def make(**options: Any) -> dl.LogicLoss:

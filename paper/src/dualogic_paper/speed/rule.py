@@ -18,8 +18,7 @@ from dualogic_paper.speed.hand import LongClauses
 from dualogic_paper.speed.report import entry
 
 BATCH, SAMPLES, REPEATS, THOUSAND = 128, 30_000, 400, 1000
-SUPERCLASSES = torch.eye(20).repeat(5, 1)
-"""Which of 20 superclasses each of 100 classes belongs to, ``(100, 20)``."""
+SUPERCLASSES = torch.eye(20).repeat(5, 1)  # which of 20 superclasses each of 100 classes belongs to, ``(100, 20)``
 
 
 def write_rule(membership: Tensor = SUPERCLASSES) -> dl.Formula:

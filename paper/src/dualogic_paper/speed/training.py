@@ -19,8 +19,7 @@ from dualogic_paper.speed.report import entry
 from dualogic_paper.speed.rule import SUPERCLASSES, write_rule
 
 REPEATS, DRAWN = 1200, 50
-IN_A_ROW = torch.eye(20).repeat_interleave(5, 0)
-"""Superclasses of classes side by side, ``(100, 20)``."""
+IN_A_ROW = torch.eye(20).repeat_interleave(5, 0)  # superclasses of classes side by side, ``(100, 20)``
 
 
 class Inputs:

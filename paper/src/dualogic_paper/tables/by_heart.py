@@ -16,8 +16,7 @@ from dualogic_paper.tasks import Column
 from dualogic_paper.tasks.cifar100 import SUPERCLASSES
 
 RIGHT, OTHERS = "pool/all_holds_true_superclass", "pool/all_holds_others"
-MIDDLE = 0.6
-"""Of training, after which the learning rate falls below a half of its highest."""
+MIDDLE = 0.6  # of training, after which the learning rate falls below a half of its highest
 COLUMNS = (
     Column("early_pool", "trained on, after 60 % of the epochs", "neither"),
     Column("early_new", "new, then", "neither"),

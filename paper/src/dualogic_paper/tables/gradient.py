@@ -10,8 +10,7 @@ from dualogic_paper.tasks import Task
 SAMPLES, VISITS = 16, 3
 WIDTHS = (3.0, 0.3, 0.03, 0.003)
 """Deviations of outputs: a loss may be constant where a rule is far from being met, and yet not where it nearly is."""
-NONE = 1e-12
-"""Gradients below this are what rounding leaves of none."""
+NONE = 1e-12  # gradients below this are what rounding leaves of none
 _KNOWN: dict[tuple[Task, str], bool] = {}
 NO_GRADIENT = "no gradient"
 NO_GRADIENT_NOTE = (

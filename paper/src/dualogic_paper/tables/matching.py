@@ -29,8 +29,7 @@ EQUALLY_CERTAIN_NOTE = (
     f"{EQUALLY_CERTAIN.label}: satisfaction of each network, its logits divided by the temperature at which its mean entropy is "
     f"{COMMON_ENTROPY} nats; so rows can be compared, whatever their certainty."
 )
-ABOUT_THE_RULE = ("rule_on", "form", "view")
-"""Hyper-parameters that change nothing where there is no rule."""
+ABOUT_THE_RULE = ("rule_on", "form", "view")  # hyper-parameters that change nothing where there is no rule
 _KEY = re.compile(r"entropy(?P<mark>_t[\d.]+)?")
 
 
@@ -86,8 +85,7 @@ def _setting(run: Run) -> dict[str, Any]:
     return {**hyper, "precision": run.values["config"].get("precision")}
 
 
-LEAST, MOST, POINTS = 0.1, 2.0, 40
-"""Mean entropies that are drawn, in nats."""
+LEAST, MOST, POINTS = 0.1, 2.0, 40  # mean entropies that are drawn, in nats
 TICKS = (2.0, 1.0, 0.5, 0.2, 0.1)
 
 

@@ -6,10 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-EPOCH_SECONDS = "epoch_seconds"
-"""The key of the time that an epoch of training takes."""
-ALIASES = {"dual-paper": "dual"}
-"""Methods that are variants of a published one."""
+EPOCH_SECONDS = "epoch_seconds"  # the key of the time that an epoch of training takes
+ALIASES = {"dual-paper": "dual"}  # methods that are variants of a published one
 FIGURE_2 = "Figure 2, by a table in the text's source"
 
 

@@ -22,8 +22,7 @@ UNLED = ("digits", "digits-mixed", "cifar10-stl10")
 """Tasks in which no part of an *and* can lead: there is none, or both parts cost the same."""
 _BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
 """What runs did that were made before these options were there."""
-_GONE = {"forget": 0.0, "schedule": None, "epoch": None}
-"""Options that there were, and the value that switched each off."""
+_GONE = {"forget": 0.0, "schedule": None, "epoch": None}  # options that there were, and the value that switched each off
 
 
 def read_method(text: str) -> Method | None:

@@ -18,8 +18,7 @@ from dualogic_paper.tasks import TASKS, Column
 FOLDER = "benchmarks"
 EAGER = "eager"
 EAGER_NOTE = "eager: an ordinary training loop, as the paper's, in which the library records the rule alone as a CUDA graph."
-EAGER_ROWS = {NO_RULE: "none", "dual": "published, recorded"}
-"""What ``speed/eager.py`` calls the steps of two methods."""
+EAGER_ROWS = {NO_RULE: "none", "dual": "published, recorded"}  # what ``speed/eager.py`` calls the steps of two methods
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,7 @@ MOST_TURN = math.pi / 12
 MOST_ZOOM = 1.25
 MOST_COLOUR = 0.4
 ERASED = 0.5
-KEPT = 0.5
-"""The share of images to which each change of :func:`distort` but the first and last is made."""
+KEPT = 0.5  # the share of images to which each change of :func:`distort` but the first and last is made
 
 
 def with_margin(images: Tensor) -> Tensor:

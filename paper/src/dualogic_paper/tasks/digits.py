@@ -24,8 +24,7 @@ from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Sa
 
 SIZE = 32
 NINE = 9
-TURNED = (0, 1, -1, -1, -1, -1, 9, -1, 8, 6)
-"""What each digit is after half a turn; -1 where it is none."""
+TURNED = (0, 1, -1, -1, -1, -1, 9, -1, 8, 6)  # what each digit is after half a turn; -1 where it is none
 WORDS = {"g == 9": "predicting 9 on rotated images", "f == 6": "predicting 6 on upright images"}
 
 

@@ -29,10 +29,8 @@ from dualogic_paper.tasks.task import AT_LEAST_ONE, SHARE, Column, Drawn, Limit,
 CLASSES = 13
 DIGITS, OPERATORS = range(9), range(9, CLASSES)  # 1 to 9, then + - * /
 PLUS, MINUS, TIMES, OVER = OPERATORS
-LENGTHS = tuple(f"length {count}" for count in range(8))
-"""Formulas have no class: reports divide them by their number of symbols."""
-TOLERANCE = 0.01
-"""How far a sum of probabilities may be off and still count as equal, as in the paper's tables."""
+LENGTHS = tuple(f"length {count}" for count in range(8))  # formulas have no class: reports divide them by their number of symbols
+TOLERANCE = 0.01  # how far a sum of probabilities may be off and still count as equal, as in the paper's tables
 SAME_RESULT = 1e-9  # more than what rounding does, less than what different fractions differ by
 PAPER = 255  # the brightness of what nothing is written on
 IGNORED = -100  # what cross-entropy leaves out

@@ -7,10 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-CHUNK = 2048
-"""Samples in one forward pass of an evaluation."""
-MOST_SAMPLES = 2000
-"""Samples that a diagnosis looks at; see :func:`spread`."""
+CHUNK = 2048  # samples in one forward pass of an evaluation
+MOST_SAMPLES = 2000  # samples that a diagnosis looks at; see :func:`spread`
 
 
 def spread(count: int) -> Tensor:

@@ -18,8 +18,7 @@ from dualogic_paper.models.small import mlp
 from dualogic_paper.tasks.measures import draw_outputs, in_chunks, percent, spread
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
-TOLERANCE = 1.0
-"""In units of distance; the paper's for this task."""
+TOLERANCE = 1.0  # in units of distance; the paper's for this task
 
 NOT_APPLICABLE = ("supervised", "semantic", "problog", "pd1")
 """All graphs are labelled; two methods count assignments of finitely many values; PD1 needs costs of at most 1."""

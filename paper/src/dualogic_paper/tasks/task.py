@@ -91,10 +91,8 @@ class Task(abc.ABC):
     arms: ClassVar[tuple[str, ...]] = ()
     parts_by: ClassVar[str] = ""
     parts: ClassVar[Mapping[str, str]] = {}
-    views: ClassVar[tuple[str, ...]] = ("same",)
-    """Those of :attr:`view` that the task knows."""
-    limits: ClassVar[Mapping[str, Limit]] = {}
-    """Of hyper-parameters that a subclass adds; all numbers must be finite."""
+    views: ClassVar[tuple[str, ...]] = ("same",)  # those of :attr:`view` that the task knows
+    limits: ClassVar[Mapping[str, Limit]] = {}  # of hyper-parameters that a subclass adds; all numbers must be finite
 
     epochs: int
     batch: int = 128
