@@ -96,7 +96,6 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--part", choices=("small", "images", "cifar100", "long"), default="small")
-    parser.add_argument("--tune", action="store_true", help="let cuDNN time its algorithms")
     parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
     arguments = parser.parse_args()
     parts = {"small": make_tables(SMALL), "images": make_tables(IMAGES), "cifar100": make_cifar100(), "long": make_long()}
@@ -116,9 +115,8 @@ def main() -> None:
         print(f"{seconds:6.0f} s {done}/{len(batches)} {config.task.name} {config.method} {config.seed}", flush=True)
 
     configs, folders = [config for _, config in batches], [arguments.runs / folder for folder, _ in batches]
-    machine = Machine(tune=arguments.tune, checkpoint_seconds=60.0)
     try:
-        run_all(configs, machine, folders, jobs=arguments.jobs, on_end=report)
+        run_all(configs, Machine(checkpoint_seconds=60.0), folders, jobs=arguments.jobs, on_end=report)
     except StateError as error:
         print(error)
 

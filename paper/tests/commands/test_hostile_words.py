@@ -28,7 +28,6 @@ from dualogic_paper.tasks import TASKS
     [
         (["digits", "--jobs", "0"], "--jobs must be at least 1; got 0"),
         (["digits", "--jobs", "-3"], "--jobs must be at least 1; got -3"),
-        (["digits", "--devices", "0"], "--devices must be at least 1; got 0"),
         (["digits", "--weight", "nan"], "--weight must be at least 0; got nan"),
         (["digits", "--weight", "inf"], "--weight must be at least 0; got inf"),
         (["digits", "--weight", "-1"], "--weight must be at least 0; got -1.0"),
@@ -42,7 +41,6 @@ from dualogic_paper.tasks import TASKS
         (["hwf", "--labelled-share", "2"], "--labelled-share must be at least 0 and at most 1; got 2.0"),
         (["digits", "--batch", "0"], "--batch must be at least 1; got 0"),
         (["hwf", "--held-out", "0"], "--held-out must be at least 1; got 0"),
-        (["hwf", "--pixels", "1"], "--pixels must be at least 16 and at most 256; got 1"),
         (["hwf", "--labelled-share", "nan"], "--labelled-share must be at least 0 and at most 1; got nan"),
         (["paths", "--held-out", "0"], "--held-out must be at least 1; got 0"),
         (["paths", "--nodes", "1"], "--nodes must be at least 2; got 1"),

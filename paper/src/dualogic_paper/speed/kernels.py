@@ -74,7 +74,7 @@ def convolution_flops(run: Callable[[], object]) -> float:
     return float(sum(value for name, value in counter.get_flop_counts()["Global"].items() if "convolution" in str(name)))
 
 
-def summarise(raw: Mapping[str, Any], captured: float | None, busy: float | None) -> dict[str, Any]:
+def summarise(raw: Mapping[str, Any], captured: tuple[float, float] | None) -> dict[str, Any]:
     """What is kept of a profile of an eager step, and of the milliseconds and busy milliseconds of a captured one."""
     ms = raw["ms"]
     total = sum(ms.values())
@@ -87,8 +87,9 @@ def summarise(raw: Mapping[str, Any], captured: float | None, busy: float | None
     }
     if "convolution_flops" in raw and ms.get(CONVOLUTION):
         found["convolution_tflops"] = raw["convolution_flops"] / ms[CONVOLUTION] / 1e9
-    if captured is not None and busy is not None:
-        found |= {"captured_ms": captured, "captured_device_ms": busy, "captured_busy": min(1.0, busy / captured)}
+    if captured is not None:
+        whole, busy = captured
+        found |= {"captured_ms": whole, "captured_device_ms": busy, "captured_busy": min(1.0, busy / whole)}
     return {**found, "bound": describe(found)}
 
 

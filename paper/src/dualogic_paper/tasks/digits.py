@@ -22,7 +22,6 @@ from dualogic_paper.models.small import lenet5
 from dualogic_paper.tasks.measures import compare_branches, draw_outputs, in_chunks, percent, resize, spread
 from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
-SIZE = 32
 NINE = 9
 TURNED = (0, 1, -1, -1, -1, -1, 9, -1, 8, 6)  # what each digit is after half a turn; -1 where it is none
 WORDS = {"g == 9": "predicting 9 on rotated images", "f == 6": "predicting 6 on upright images"}
@@ -109,7 +108,7 @@ class DigitsProblem(Problem):
         if not len(validation) or not len(training):
             raise OptionError(f"--held-out {task.held_out:g} leaves no image to {'train on' if len(validation) else 'choose by'}")
         images, test_images, other_images = (
-            resize(torch.from_numpy(pixels).unsqueeze(1).to(device), SIZE)
+            resize(torch.from_numpy(pixels).unsqueeze(1).to(device))
             for pixels in (mnist["train_x"], mnist["test_x"], usps["test_x"])
         )
         self.images, self.labels = images[training.to(device)], labels[training].to(device)

@@ -64,7 +64,6 @@ class HWF(Task):
         held_out: how many training formulas are kept for validation.
         labelled_share: share of the training formulas whose symbols are labelled.
         unlabelled_share: share of the training formulas in the pool.
-        pixels: symbols are scaled from 45 x 45 to squares of this side; LeNet-5 was made for 32.
         ink: the network sees the amount of ink, 0 for paper, instead of brightness from -1 to 1, which is 1 for paper. Without
             a rule, brightness gives about the published accuracy, and ink some 4 points more (``results/hwf``).
     """
@@ -85,7 +84,6 @@ class HWF(Task):
         "held_out": AT_LEAST_ONE,
         "labelled_share": SHARE,
         "unlabelled_share": SHARE,
-        "pixels": Limit(16, 256),
     }
     settings: ClassVar[dict[str, Setting]] = {"semantic": Setting(weight=0.5, learning_rate=5e-4)}
     arms: ClassVar[tuple[str, ...]] = names()
@@ -97,7 +95,6 @@ class HWF(Task):
     held_out: int = 1000
     labelled_share: float = 0.02
     unlabelled_share: float = 0.8
-    pixels: int = 32
     ink: bool = False
 
     def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> HWFProblem:
@@ -138,7 +135,7 @@ class HWFEfficiency(HWF):
     arms: ClassVar[tuple[str, ...]] = ("none", "dl2", "hard", "uniform", "dual-paper", "dual")
 
     unlabelled_share: float = 0.0
-    rule_on: Literal["unlabelled", "labelled", "all"] = "labelled"
+    rule_on: Literal["unlabelled", "labelled"] = "labelled"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -165,13 +162,13 @@ class Formulas:
 
 
 class HWFProblem(Problem):
-    """See :class:`HWF`; each image of a symbol is kept once, as bytes ``(m, 1, pixels, pixels)``."""
+    """See :class:`HWF`; each image of a symbol is kept once, scaled from 45 x 45 to bytes ``(m, 1, 32, 32)``."""
 
     def __init__(self, task: HWF, seed: int, folder: Path | None, device: torch.device) -> None:
         self.rules = {"neighbours": RULE}
         arrays = load("hwf", folder)
         self.task = task
-        self.symbols = resize(torch.from_numpy(arrays["symbols"]).unsqueeze(1).to(device), task.pixels)
+        self.symbols = resize(torch.from_numpy(arrays["symbols"]).unsqueeze(1).to(device))
         self.on_paper = functional.pad(self.symbols, [PADDING] * 4, value=PAPER).movedim(1, -1)
         self.training, self.test = (_to_device(arrays, split, device) for split in ("train", "test"))
         held_out, self.labelled, self.unlabelled = _divide(task, len(self.training.result), seed)
@@ -185,7 +182,7 @@ class HWFProblem(Problem):
         return {"neighbours": CLASS_RULE if method.name in ABOUT_CLASSES else RULE}
 
     def make_network(self) -> nn.Module:
-        return lenet5(CLASSES, pixels=self.task.pixels)
+        return lenet5(CLASSES)
 
     def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         count = len(labelled)
@@ -276,7 +273,7 @@ class HWFProblem(Problem):
         return Samples(tensors, inputs, lengths, LENGTHS, tol=TOLERANCE, words=WORDS, picture=picture, caption=caption)
 
     def _show(self, images: Tensor) -> Tensor:
-        """What the network sees of symbols ``(...)``, dark on white: ``(..., 1, pixels, pixels)``."""
+        """What the network sees of symbols ``(...)``, dark on white: ``(..., 1, 32, 32)``."""
         return self._light(self.symbols[images])
 
     def _light(self, symbols: Tensor) -> Tensor:

@@ -16,9 +16,9 @@ def spread(count: int) -> Tensor:
     return torch.arange(0, count, max(1, -(-count // MOST_SAMPLES)))
 
 
-def resize(images: Tensor, pixels: int) -> Tensor:
-    """Bytes ``(n, 1, h, w)`` to bytes ``(n, 1, pixels, pixels)``."""
-    parts = (functional.interpolate(part.float(), (pixels, pixels), mode="bilinear") for part in images.split(CHUNK))
+def resize(images: Tensor) -> Tensor:
+    """Bytes ``(n, 1, h, w)`` to bytes ``(n, 1, 32, 32)``, for which LeNet-5 was made."""
+    parts = (functional.interpolate(part.float(), (32, 32), mode="bilinear") for part in images.split(CHUNK))
     return torch.cat([part.round().byte() for part in parts])
 
 

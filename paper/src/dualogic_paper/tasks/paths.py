@@ -75,7 +75,7 @@ class Paths(Task):
     epochs: int = 300
     learning_rate: float = 1e-4
     weight_decay: float = 5e-4
-    rule_on: Literal["unlabelled", "labelled", "all"] = "labelled"
+    rule_on: Literal["unlabelled", "labelled"] = "labelled"
     graphs: int | None = 0
     nodes: int = 15
     width: int = 1000
