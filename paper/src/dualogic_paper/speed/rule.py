@@ -6,7 +6,7 @@ step is timed from its call until the device is done, and the duals of both are 
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -76,11 +76,7 @@ class Setting:
 
     def check(self) -> None:
         """The variant's duals and delta are those by hand."""
-        every = torch.cat(self.index).unique()
-        weights, rows = self.logic.weights(every), self.hand.table[every]
-        torch.testing.assert_close(weights["rule"], rows[:, :20].softmax(-1), rtol=1e-3, atol=1e-4)
-        torch.testing.assert_close(weights["rule/0"], self.hand.inner(rows), rtol=1e-3, atol=1e-4)
-        torch.testing.assert_close(self.logic.delta[0], self.hand.delta, rtol=1e-3, atol=1e-4)
+        self.hand.compare(self.logic, torch.cat(self.index).unique())
 
 
 def capture(run: Callable[[], object], clear: Callable[[], object]) -> torch.cuda.CUDAGraph:
@@ -176,19 +172,12 @@ def fastest(device: str) -> dict[str, Any]:
     return found
 
 
-@contextlib.contextmanager
-def no_synchronisation(device: str) -> Iterator[None]:
-    """On a GPU: an error if anything waits for it."""
-    if device != "cuda":
-        yield
-        return
+def watch(device: str, mode: str) -> None:
+    """On a GPU: ``"error"`` if anything waits for it, from here on, or not, ``"default"``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a prototype feature, says torch
-        torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
+        if device == "cuda":
+            torch.cuda.set_sync_debug_mode(mode)
 
 
 def thousand(device: str) -> dict[str, Any]:
@@ -204,15 +193,16 @@ def thousand(device: str) -> dict[str, Any]:
             step(number)
         before = dict(counters["frames"]), counters["stats"]["unique_graphs"]
         interrupted = 0
-        with no_synchronisation(device):
-            for number in range(THOUSAND):
-                try:
-                    step(number % 50)
-                except RuntimeError as error:
-                    if "synchroniz" not in str(error):
-                        raise
-                    interrupted += 1
-                    detail["first synchronisation"] = str(error)[:500]
+        watch(device, "error")
+        for number in range(THOUSAND):
+            try:
+                step(number % 50)
+            except RuntimeError as error:
+                if "synchroniz" not in str(error):
+                    raise
+                interrupted += 1
+                detail["first synchronisation"] = str(error)[:500]
+        watch(device, "default")
         breaks = sum(counters["graph_break"].values())
         frames, graphs = dict(counters["frames"]), counters["stats"]["unique_graphs"]
         again = max(frames.get("total", 0) - before[0].get("total", 0), graphs - before[1])
