@@ -128,10 +128,8 @@ SURE = 0.95  # the probability from which FixMatch takes a superclass for true
 
 
 def make_control(name: str, problem: Problem, weight: float) -> Callable[..., Tensor]:
-    """A loss of table rows and bound tensors, called as a :class:`~dualogic.LogicLoss` is.
-
-    By ``"entropy"`` what the network believes is made certain, whatever it is; by ``"fixmatch"`` superclasses that are believed
-    firmly are taken for labels. The problem says which symbol is bound to logits, and which classes make up a superclass.
+    """A loss that is called as a :class:`~dualogic.LogicLoss` is: by ``"entropy"`` what the network believes is made certain, by
+    ``"fixmatch"`` superclasses that are believed firmly are taken for labels.
     """
     symbol, groups = problem.beliefs, problem.groups
     if symbol is None or (name == FIXMATCH and groups is None):

@@ -1,7 +1,4 @@
-"""Whether one row of figures differs from another by more than its seeds do: intervals, p-values and marks.
-
-Rows that share seeds are compared seed by seed, others by Welch's test. Nothing here needs more than the standard library.
-"""
+"""Whether one row of figures differs from another by more than its seeds do: intervals and p-values, by the standard library."""
 
 import dataclasses
 import functools

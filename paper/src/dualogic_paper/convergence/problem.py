@@ -38,10 +38,7 @@ class SmoothProblem:
         return DELTA_RULES[rule](costs.T, torch.tensor(float(costs.shape[1]))).clamp_min(self.floor)
 
     def gradient(self, weights: Tensor, delta: Tensor, shares: Tensor | None = None) -> Tensor:
-        """The derivative of the loss with respect to the weights, ``delta`` ``(chains,)`` held fixed: ``(chains, parameters)``.
-
-        ``shares`` are those of the samples in the batch of each chain ``(chains, samples)``, with sum 1; equal ones by default.
-        """
+        """The derivative of the loss by the weights; ``shares`` are the samples' ``(chains, samples)``, equal by default."""
         share = 1 / len(self.labels) if shares is None else shares
         task = torch.sigmoid(weights @ self.inputs.T) - self.labels
         residuals = self.residuals(weights)

@@ -117,9 +117,8 @@ def measure_plateaus(
     """Descend on all samples with a small constant step, and look at the gradient of the loss minimised over ``delta``.
 
     ``settled`` is the gradient by which the weights move, with ``delta`` as the rule sets it; where it is 0 and ``gradient`` is
-    not, the iteration has come to rest at a point that is not stationary. ``ratio`` is ``delta`` over the exact minimiser, and
-    ``excess`` the loss above that of the exact rule, both losses minimised over ``delta``. Scales are units of the cost; the
-    loss, minimised over ``delta``, does not depend on them.
+    not, the iteration rests at a point that is not stationary. ``ratio`` is ``delta`` over the exact minimiser, ``excess`` the
+    loss above that of the exact rule.
     """
     pairs = [(rule, scale) for scale in scales for rule in RULES]
     scale = torch.tensor([[scale] for _, scale in pairs], dtype=torch.float64)

@@ -1,8 +1,7 @@
 """One ``.npz`` file per data set, and the small file beside it that says what it must be: found, checked, read, written.
 
-A cache is read only if it is whole and says what it should: its size is compared with the manifest's every time, its
-checksum whenever the file has changed since the last comparison. A cache without a manifest, made by someone else in the
-documented form, is accepted if its content is that of the real set, or if it is marked as a sample.
+The size is compared with the manifest's every time, the checksum whenever the file has changed since the last comparison. A
+cache without a manifest is accepted if its content is that of the real set, or if it is marked as a sample.
 """
 
 from __future__ import annotations
@@ -87,34 +86,22 @@ def hash_file(file: IO[bytes] | Path, algorithm: str = "sha256") -> str:
     return digest.hexdigest()
 
 
-VARIABLE = "DUALOGIC_DATA"
-
-
-def folder() -> Path:
-    """Where the caches lie: ``DUALOGIC_DATA`` if it is set, the user's cache folder otherwise."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser()
-    import pooch
-
-    return Path(pooch.os_cache("dualogic"))
-
-
-default_folder = folder  # the same function, for use where ``folder`` is an argument
-
-
 def cache_path(name: str, folder: Path | None = None) -> Path:
-    """The file of a data set's cache, whether it exists or not."""
+    """The file of a data set's cache, whether it exists or not.
+
+    The folder is by default ``DUALOGIC_DATA`` of the environment if it is set, the user's cache folder otherwise.
+    """
     check_name(name)
-    return (default_folder() if folder is None else Path(folder)) / f"{name}.npz"
+    chosen = folder or os.environ.get("DUALOGIC_DATA")
+    if not chosen:
+        import pooch
+
+        chosen = pooch.os_cache("dualogic")
+    return Path(chosen).expanduser() / f"{name}.npz"
 
 
 def load(name: str, folder: Path | None = None) -> Arrays:
-    """The arrays that :data:`dualogic_paper.data.SHAPES` lists under a name; a folder by default :func:`folder`.
-
-    Says what to type if there is no cache; refuses one that is corrupt, partial, of another form, or neither the real set nor
-    a sample.
-    """
+    """The arrays that :data:`dualogic_paper.data.SHAPES` lists under a name; for the folder see :func:`cache_path`."""
     return open_cache(name, folder)[0]
 
 
@@ -132,7 +119,14 @@ def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False)
         manifest = Manifest.read(path)
         if manifest is None:
             arrays, sample = _read_arrays(name, file, path)
-            manifest = _adopt(name, arrays, sample, file, path)
+            content = digest_content(name, arrays)
+            if not sample and content != REFERENCE[name]:
+                raise DataError(
+                    f"{path} has the form of {name} but not its content (digest {content}, expected {REFERENCE[name]}), and no "
+                    f"manifest says where it came from; {_way_out(path)}"
+                )
+            size, modified = status.st_size, status.st_mtime_ns
+            manifest = Manifest(hash_file(file), size, content, not sample, sample, modified=modified)
             _remember(manifest, path)
             return arrays, manifest
         if status.st_size != manifest.size:
@@ -147,11 +141,6 @@ def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False)
         if sample != manifest.sample:
             raise DataError(f"{path} and {Manifest.path(path).name} disagree on whether it is a sample; {_way_out(path)}")
         return arrays, manifest
-
-
-def is_sample(name: str, folder: Path | None = None) -> bool:
-    """Whether a cache is a small stand-in (:func:`dualogic_paper.data.make_sample`) and not the real set."""
-    return open_cache(name, folder)[1].sample
 
 
 def describe_cache(name: str, folder: Path | None = None) -> str:
@@ -231,17 +220,6 @@ def _check_claim(name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, p
     most = math.prod(entry.shape) * np.dtype(entry.dtype).itemsize
     if min(shape, default=0) < 0 or claimed > most:
         raise DataError(f"{path} is not a cache of {name}: {key} claims {claimed:,} bytes, more than {most:,}; {_way_out(path)}")
-
-
-def _adopt(name: str, arrays: Arrays, sample: bool, file: IO[bytes], path: Path) -> Manifest:
-    content = digest_content(name, arrays)
-    if not sample and content != REFERENCE[name]:
-        raise DataError(
-            f"{path} has the form of {name} but not its content (digest {content}, expected {REFERENCE[name]}), and no manifest "
-            f"says where it came from; {_way_out(path)}"
-        )
-    status = os.fstat(file.fileno())
-    return Manifest(hash_file(file), status.st_size, content, not sample, sample, modified=status.st_mtime_ns)
 
 
 def _remember(manifest: Manifest, path: Path) -> None:

@@ -8,7 +8,7 @@ import pickle
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -78,7 +78,7 @@ def _convert_cifar10(files: Mapping[str, Path]) -> Arrays:
     """The first of the five training batches, which is more than the paper's 3,000 + 3,000 images, and the test batch."""
     members = {"train": "cifar-10-batches-py/data_batch_1", "test": "cifar-10-batches-py/test_batch"}
     arrays: Arrays = {}
-    for split, batch in _read_batches(files["cifar-10-python.tar.gz"], members):
+    for split, batch in _read_batches(files["cifar-10-python.tar.gz"], members).items():
         arrays |= {f"{split}_x": _to_images(batch["data"]), f"{split}_y": np.array(batch["labels"], np.uint8)}
     return arrays
 
@@ -87,7 +87,7 @@ def _convert_cifar100(files: Mapping[str, Path]) -> Arrays:
     """Rows are sorted by class, then by the name of the image's file."""
     members = {"train": "cifar-100-python/train", "test": "cifar-100-python/test"}
     arrays: Arrays = {}
-    for split, batch in _read_batches(files["cifar-100-python.tar.gz"], members):
+    for split, batch in _read_batches(files["cifar-100-python.tar.gz"], members).items():
         fine, coarse = np.array(batch["fine_labels"], np.uint8), np.array(batch["coarse_labels"], np.uint8)
         order = np.lexsort([np.array(batch["filenames"]), fine])
         arrays[f"{split}_x"] = _to_images(batch["data"])[order]
@@ -117,9 +117,9 @@ class _ArrayUnpickler(pickle.Unpickler):
         return allowed[module, name]
 
 
-def _read_batches(path: Path, members: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    for split, raw in _read_members(path, members).items():
-        yield split, _ArrayUnpickler(io.BytesIO(raw), encoding="latin1").load()
+def _read_batches(path: Path, members: Mapping[str, str]) -> dict[str, Any]:
+    raw = _read_members(path, members)
+    return {split: _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load() for split, content in raw.items()}
 
 
 def _convert_stl10(files: Mapping[str, Path]) -> Arrays:

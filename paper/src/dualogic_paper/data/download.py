@@ -59,11 +59,7 @@ STALLS = 3  # attempts in a row that may bring nothing
 
 
 def download(source: Source, folder: Path, on_progress: OnProgress | None = None) -> Path:
-    """Fetch one official file with :mod:`pooch`, unless it is there already.
-
-    An interrupted download leaves ``FILE.part``, from which the next call goes on. Only a file with the right checksum gets
-    its name; one with another is deleted.
-    """
+    """Fetch one official file, unless it is there already; an interrupted download leaves ``FILE.part``, to go on from."""
     import pooch
 
     fetcher = ResumingDownloader(folder / f"{source.file}.part", on_progress or (lambda file, done, total: None))

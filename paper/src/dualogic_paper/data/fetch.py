@@ -21,11 +21,9 @@ def get(
     *,
     on_progress: OnProgress | None = None,
 ) -> tuple[Path, Manifest, bool]:
-    """Make sure that the cache of a data set is there, from its official files if need be.
+    """Make sure that the cache of a data set is there, and return it, what is known about it, and whether it was made now.
 
     ``files`` is a folder with the official files, or the only one of them; by default they are downloaded, and kept if ``keep``.
-    Files without a published checksum must give the content of the results, unless ``accept_different``. Returns the cache, what
-    is known about it, and whether it was made now.
     """
     path = cache_path(name, folder)
     try:

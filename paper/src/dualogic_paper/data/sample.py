@@ -1,7 +1,6 @@
-"""Small stand-ins for the data sets, in their exact form: for tests and ``--smoke`` runs, never for results.
+"""Small stand-ins for the data sets, in their exact form and marked as such: for tests and ``--smoke`` runs, never for results.
 
-Digits are scikit-learn's 8x8 digits enlarged, operators are drawn, photographs are a colour pattern per class under noise; so
-a network can learn something from each, but nothing of the real set. A stand-in is marked in its file and its manifest.
+Digits are scikit-learn's enlarged, operators are drawn, photographs are a colour pattern per class under noise.
 """
 
 import zlib

@@ -96,11 +96,8 @@ def check_schema(name: str, arrays: Mapping[str, NDArray[np.generic]], *, sample
         differences.append(f"{', '.join(unknown)} should not be there")
     if differences:
         raise DataError(f"{where} is not a cache of {name}: {'; '.join(differences)}")
-    if name == "hwf":
-        _check_formulas(arrays, where)
-
-
-def _check_formulas(arrays: Mapping[str, NDArray[np.generic]], where: str) -> None:
+    if name != "hwf":
+        return
     if "".join(arrays["alphabet"].tolist()) != ALPHABET:
         raise DataError(f"{where} is not a cache of hwf: its alphabet should be {ALPHABET} and is {arrays['alphabet'].tolist()}")
     for split in ("train", "test"):
@@ -122,12 +119,11 @@ REFERENCE: Mapping[str, str] = {
 
 
 def digest_content(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> str:
-    """SHA-256 of keys, types, shapes and elements, in the order of the keys.
-
-    The rows of HWF's ``symbols`` may stand in any order, so each formula is digested with the images it points to.
-    """
-    if name == "hwf":
-        arrays = _follow_images(arrays)
+    """SHA-256 of keys, types, shapes and elements, in the order of the keys."""
+    if name == "hwf":  # the rows of its symbols may stand in any order, so each formula is digested with its images
+        hashes = np.concatenate([hash_images(arrays["symbols"]), np.zeros((1, 32), np.uint8)])  # the last is what -1 points to
+        arrays = {key: array for key, array in arrays.items() if key != "symbols"}
+        arrays |= {f"{split}_images": hashes[arrays[f"{split}_images"].astype(np.int64)] for split in ("train", "test")}
     digest = hashlib.sha256()
     for key in sorted(arrays):
         array = np.ascontiguousarray(arrays[key])
@@ -154,18 +150,3 @@ def unseen_test_symbols(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np
     seen = np.zeros(len(pixels), bool)
     seen[pixels[train[train >= 0]]] = True
     return (test >= 0) & ~seen[pixels[test]]
-
-
-def unseen_test_formulas(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np.bool_]:
-    """Mark the test formulas ``(test formulas,)`` all of whose symbols are unseen, see :func:`unseen_test_symbols`."""
-    ended = arrays["test_images"].astype(np.int64) < 0
-    whole: NDArray[np.bool_] = np.all(unseen_test_symbols(arrays) | ended, axis=1)
-    return whole
-
-
-def _follow_images(arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
-    hashes = np.concatenate([hash_images(arrays["symbols"]), np.zeros((1, 32), np.uint8)])  # the last row is what -1 points to
-    followed = {key: array for key, array in arrays.items() if key != "symbols"}
-    for split in ("train", "test"):
-        followed[f"{split}_images"] = hashes[arrays[f"{split}_images"].astype(np.int64)]
-    return followed

@@ -29,10 +29,7 @@ class Branch:
 
 
 def find_branches(runs: Sequence[Run]) -> list[Branch]:
-    """The branches with both a weight and a share of samples in some run, groups together, in the order of the results.
-
-    A branch alone in its group is left out: its weight says nothing without that of another.
-    """
+    """The branches with both a weight and a share of samples in some run, groups together; one alone in a group says nothing."""
     keys = dict.fromkeys(key for run in runs for key in run.values["pool"])
     matches = [match for match in map(_KEY.fullmatch, keys) if match]
     branches = dict.fromkeys(Branch(match["branch"], match["group"] or "") for match in matches)

@@ -44,10 +44,7 @@ def equally_certain(test: Mapping[str, float]) -> float | None:
 
 
 def match_temperature(run: Run, runs: Sequence[Run]) -> float | None:
-    """The satisfaction of the run without a rule, of the same seed and otherwise the same configuration, at this run's entropy.
-
-    In percent; ``None`` if there is no such run, or its entropy at the highest temperature is lower than this run's.
-    """
+    """The satisfaction of the run without a rule, of the same seed and configuration, at this run's entropy; none if unknown."""
     entropy = run.values["test"].get("entropy")
     for other in runs:
         alike = other.method == NO_RULE and other.seed == run.seed and not other.diverged and _setting(other) == _setting(run)
@@ -90,11 +87,7 @@ TICKS = (2.0, 1.0, 0.5, 0.2, 0.1)
 
 
 def draw_certainty(results: Results) -> Any:
-    """A line for each method, the mean over seeds of satisfaction at each mean entropy; a dot where the network itself is.
-
-    A method whose line is above another's teaches more than certainty; along a line, no prediction changes. ``None`` if
-    satisfaction was not measured at several temperatures.
-    """
+    """A line for each method, the mean over seeds of satisfaction at each mean entropy; a dot where the network itself is."""
     if not can_match(results.runs):
         return None
     groups = [group for group in group_runs(results) if group[1][0].method != arms.SUPERVISED]

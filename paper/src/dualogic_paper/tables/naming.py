@@ -116,11 +116,10 @@ def divide(results: Results) -> tuple[Results, ...]:
         mark = f"{key}={part}"
         runs = [run for run, own in zip(results.runs, present) if own == part]
         named = tuple(dataclasses.replace(run, label=strip_label(run.label, [mark])) for run in runs)
-        unfinished = [(label, seed) for label, seed in results.unfinished if _read(label, key, usual) == part]
-        waiting = tuple((strip_label(label, [mark]), seed) for label, seed in unfinished)
+        waiting = tuple(
+            (strip_label(label, [mark]), seed)
+            for label, seed in results.unfinished
+            if mark in list_changes(label) or (part == usual and f"{key}=" not in label)
+        )
         found.append(dataclasses.replace(results, runs=named, unfinished=waiting, part=part))
     return tuple(found)
-
-
-def _read(label: str, key: str, usual: str) -> str:
-    return next((change.partition("=")[2] for change in list_changes(label) if change.startswith(f"{key}=")), usual)

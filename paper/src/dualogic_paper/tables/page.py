@@ -125,11 +125,7 @@ def make_block(task: str, sections: Sequence[tuple[str, Table]]) -> str:
 
 
 def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError], None] | None = None) -> str:
-    """A page with each block made anew, and tasks without a block added at the end; text outside the markers stays.
-
-    Figures in that text are filled in, see :mod:`dualogic_paper.tables.page`. Refuses a marker without a partner, a block
-    without results, and a figure that has no place in a table.
-    """
+    """A page with each block made anew, and tasks without a block added at the end; in text outside, figures are filled in."""
     tasks = find_tasks(folder)
     if not tasks:
         raise MissingDataError(

@@ -31,10 +31,8 @@ def crop(images: Tensor, numbers: Tensor) -> Tensor:
 
 
 def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
-    """Moved and mirrored at random, some turned, zoomed, brightened and so on, with a square of up to half the width erased.
-
-    From bytes ``(n, h + 8, w + 8, 3)`` with margins to numbers from 0 to 255, ``(batch, h, w, 3)``; the square has the colour
-    ``fill``.
+    """Moved and mirrored at random, some turned, zoomed, brightened and so on, with a square of the colour ``fill`` on it: from
+    bytes ``(n, h + 8, w + 8, 3)`` with margins to numbers from 0 to 255, ``(batch, h, w, 3)``.
     """
     sides = torch.rand(len(numbers), 1, device=numbers.device)
     changed = _recolour(turn(images, numbers).float())
@@ -45,10 +43,7 @@ def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
 
 
 def turn(images: Tensor, numbers: Tensor, *, mirror: bool = True) -> Tensor:
-    """Some of the images ``(n, h + 8, w + 8, channels)`` with margins, moved and perhaps turned, zoomed and mirrored.
-
-    Each pixel of the result ``(batch, h, w, channels)`` is the nearest of the original.
-    """
+    """Some of the images ``(n, h + 8, w + 8, channels)``, moved and perhaps turned, zoomed and mirrored: the nearest pixels."""
     device, batch = numbers.device, len(numbers)
     wide = images.shape[1]
     size = wide - 2 * PADDING

@@ -42,10 +42,7 @@ digit, operator = x[..., :9].sum(-1), x[..., 9:].sum(-1)
 BOTH_DIGITS = digit[1:] + digit[:-1] == 2
 ONE_OPERATOR = operator[1:] + operator[:-1] == 1
 RULE = (BOTH_DIGITS | ONE_OPERATOR).all(where=valid[1:])
-WORDS = {
-    str(BOTH_DIGITS): "reading two neighbours as digits",
-    str(ONE_OPERATOR): "reading one of two neighbours as an operator",
-}
+WORDS = {str(BOTH_DIGITS): "reading two neighbours as digits", str(ONE_OPERATOR): "reading one of two neighbours as an operator"}
 
 # The same about classes, bound to the same probabilities.
 symbol = dl.categorical("x", CLASSES, shape=(n,))
@@ -80,11 +77,7 @@ class HWF(Task):
         Column("kinds_known_accuracy", "acc. if kinds known", "neither"),
     )
     choose_by: ClassVar[str] = "accuracy"
-    limits: ClassVar[dict[str, Limit]] = {
-        "held_out": AT_LEAST_ONE,
-        "labelled_share": SHARE,
-        "unlabelled_share": SHARE,
-    }
+    limits: ClassVar[dict[str, Limit]] = {"held_out": AT_LEAST_ONE, "labelled_share": SHARE, "unlabelled_share": SHARE}
     settings: ClassVar[dict[str, Setting]] = {"semantic": Setting(weight=0.5, learning_rate=5e-4)}
     arms: ClassVar[tuple[str, ...]] = names()
     views: ClassVar[tuple[str, ...]] = ("same", "teacher", "another")
@@ -287,11 +280,7 @@ class HWFProblem(Problem):
 
 
 def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:
-    """What probabilities ``(n, 7, 13)`` say about formulas, in percent.
-
-    ``accuracy``: formulas with the right result; ``satisfied``: formulas on which the rule holds, those of one symbol among
-    them; ``symbol_accuracy``: symbols with the right class.
-    """
+    """What probabilities ``(n, 7, 13)`` say, in percent: formulas with the right result or on which the rule holds; symbols."""
     answers = beliefs.argmax(-1)
     results = calculate(answers, formulas.valid)
     return {

@@ -160,11 +160,7 @@ class Samples:
 
 
 class Problem(abc.ABC):
-    """A task with its data on a device.
-
-    Training samples are numbered from 0; ``labelled`` and ``unlabelled`` say which are which. What a method may not see is
-    kept here too, for reports.
-    """
+    """A task with its data on a device; training samples are numbered from 0."""
 
     # the symbol that is bound to logits, for what is taught in the place of rules; none if that does not apply
     beliefs: ClassVar[str | None] = None
