@@ -6,11 +6,19 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-
-from dualogic_paper.models.norm import BatchNormReLU
+from torch.nn import functional
 
 # Channels of the 3 x 3 convolutions of each stage of VGG16 (table 1, column D).
 VGG16_STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+
+
+class BatchNormReLU(nn.BatchNorm2d):
+    """``relu(batch_norm(images) + residual)``."""
+
+    def forward(self, images: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Images and residual ``(batch, channels, height, width)``."""
+        normal = super().forward(images)
+        return functional.relu(normal if residual is None else normal + residual)
 
 
 class Network(nn.Module):
