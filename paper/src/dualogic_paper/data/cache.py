@@ -26,7 +26,6 @@ from dualogic.files import check_regular, read_bytes, write_whole
 from dualogic_paper.data.schema import REFERENCE, SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema, digest_content
 
 CONVERTER = 1  # raised when a converter would write other content from the same official files
-
 MOST_BYTES = 1 << 20  # of a manifest
 
 
@@ -39,8 +38,7 @@ class Manifest:
     content: str  # digest of the arrays, see :func:`~dualogic_paper.data.schema.digest_content`
     reference: bool  # whether the content is the one that the project's results were measured on
     sample: bool = False  # whether this is a small stand-in and not the real set
-    # the official files it was made from, with their checksums; empty for a cache that was found
-    sources: dict[str, str] = dataclasses.field(default_factory=dict)
+    sources: dict[str, str] = dataclasses.field(default_factory=dict)  # official files, with checksums; empty if it was found
     converter: int = CONVERTER  # version of the code that made it
     modified: int = 0  # the file's time of change, in nanoseconds, when ``sha256`` was last compared with it
 

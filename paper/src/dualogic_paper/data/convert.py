@@ -79,7 +79,7 @@ def _convert_cifar10(files: Mapping[str, Path]) -> Arrays:
     members = {"train": "cifar-10-batches-py/data_batch_1", "test": "cifar-10-batches-py/test_batch"}
     arrays: Arrays = {}
     for split, batch in _read_batches(files["cifar-10-python.tar.gz"], members).items():
-        arrays |= {f"{split}_x": _to_images(batch["data"]), f"{split}_y": np.array(batch["labels"], np.uint8)}
+        arrays |= {f"{split}_x": batch["images"], f"{split}_y": np.array(batch["labels"], np.uint8)}
     return arrays
 
 
@@ -90,13 +90,9 @@ def _convert_cifar100(files: Mapping[str, Path]) -> Arrays:
     for split, batch in _read_batches(files["cifar-100-python.tar.gz"], members).items():
         fine, coarse = np.array(batch["fine_labels"], np.uint8), np.array(batch["coarse_labels"], np.uint8)
         order = np.lexsort([np.array(batch["filenames"]), fine])
-        arrays[f"{split}_x"] = _to_images(batch["data"])[order]
+        arrays[f"{split}_x"] = batch["images"][order]
         arrays |= {f"{split}_y": fine[order], f"{split}_coarse": coarse[order]}
     return arrays
-
-
-def _to_images(rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
 class _ArrayUnpickler(pickle.Unpickler):
@@ -119,7 +115,10 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 def _read_batches(path: Path, members: Mapping[str, str]) -> dict[str, Any]:
     raw = _read_members(path, members)
-    return {split: _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load() for split, content in raw.items()}
+    batches = {split: _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load() for split, content in raw.items()}
+    for batch in batches.values():
+        batch["images"] = np.ascontiguousarray(batch["data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+    return batches
 
 
 def _convert_stl10(files: Mapping[str, Path]) -> Arrays:

@@ -23,9 +23,7 @@ class Entry:
 
     shape: tuple[int, ...]  # its exact shape in the real set
     dtype: str = "uint8"  # its element type, as numpy writes it
-    # what its first axis counts; entries with the same word have as many rows, and a sample may have fewer. Empty for an array
-    # whose shape is fixed in samples too.
-    rows: str = ""
+    rows: str = ""  # what its first axis counts, as others of the same word, of which a sample may have fewer; or nothing
 
 
 def _images(split: str, rows: int, *image: int, labels: tuple[str, ...] = ("y",)) -> dict[str, Entry]:
@@ -65,17 +63,14 @@ def check_name(name: str) -> None:
 
 
 def check_schema(name: str, arrays: Mapping[str, NDArray[np.generic]], *, sample: bool, where: str) -> None:
-    """Compare arrays with the documented form of a data set, and refuse them naming every difference.
+    """Refuse arrays that have not the documented form of a data set, naming every difference; samples may have fewer rows.
 
-    In a sample any number of rows will do, as long as arrays that belong together have equally many.
-
-    Example:
-        >>> import numpy as np
-        >>> arrays = {"test_x": np.zeros((8_000, 32, 32, 3), np.uint8), "test_y": np.zeros((8_000,), np.int64)}
-        >>> check_schema("stl10", arrays, sample=False, where="stl10.npz")
-        Traceback (most recent call last):
-            ...
-        dualogic.errors.DataError: stl10.npz is not a cache of stl10: test_y should be uint8 (8000,) and is int64 (8000,)
+    >>> import numpy as np
+    >>> arrays = {"test_x": np.zeros((8_000, 32, 32, 3), np.uint8), "test_y": np.zeros((8_000,), np.int64)}
+    >>> check_schema("stl10", arrays, sample=False, where="stl10.npz")
+    Traceback (most recent call last):
+        ...
+    dualogic.errors.DataError: stl10.npz is not a cache of stl10: test_y should be uint8 (8000,) and is int64 (8000,)
     """
     check_name(name)
     entries = SHAPES[name]
@@ -107,7 +102,7 @@ def check_schema(name: str, arrays: Mapping[str, NDArray[np.generic]], *, sample
                 raise DataError(f"{where} is not a cache of hwf: {key} should lie in -1..{limit - 1}")
 
 
-REFERENCE: Mapping[str, str] = {
+REFERENCE: Mapping[str, str] = {  # the content that the project's results were measured on
     "mnist": "7fee734672dea6608aa7747335ba52c59dd5c68222678cd3ddeeeb776a49ea0d",
     "usps": "420e3afd01a260e9724865da1b8b1c25f9dcac0c156ca2124de0528095641436",
     "hwf": "2a3641de4bdf92bdce2429234895bf51c9c24a21354e4d5db9595141dbbee064",
@@ -115,7 +110,6 @@ REFERENCE: Mapping[str, str] = {
     "cifar10": "25f7e0e45f8ac5fbf88483c642d105bc53e88e97f736f3f2031f22b7505815fb",
     "stl10": "b404584ae35a0761e66763b45e93af4d61794b5e6ca2e872d26733183083465a",
 }
-"""The content that the project's results were measured on."""
 
 
 def digest_content(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> str:
@@ -140,10 +134,7 @@ def hash_images(images: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 def unseen_test_symbols(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np.bool_]:
-    """Mark the symbols of the test formulas, ``(formulas, 7)``, whose image is not, pixel for pixel, one of a training formula's.
-
-    HWF as published leaks: most images of its test formulas also occur, under other file names, in training formulas.
-    """
+    """Mark the symbols of the test formulas, ``(formulas, 7)``, whose image is not, pixel for pixel, one in training."""
     _, pixels = np.unique(hash_images(arrays["symbols"]), axis=0, return_inverse=True)
     pixels = pixels.reshape(-1)
     train, test = arrays["train_images"].astype(np.int64), arrays["test_images"].astype(np.int64)
