@@ -1,11 +1,9 @@
 """Attributes: sixty rules at once, all right, or six of them wrong.
 
-Twelve species have forty attributes, in one set for each species, and a sample shows its species as twenty noisy numbers.
-Sixty samples have labels for the first twenty attributes; only twelve of these have them for the other twenty. Sixty rules lead
-from the former to the latter: *a then b*, or *a then not b*. They are true of every species, and teach what labels hardly say.
-
-In ``attributes_wrong`` six of the sixty are wrong: each contradicts a right rule that stays, so somebody wrote both *a then b*
-and *a then not b*. A network can meet both by never saying *a*, or keep *a* and live with a rule that does not hold.
+A sample shows its species, one of twelve, as twenty noisy numbers. Sixty samples have labels for the first twenty attributes;
+only twelve of these have them for the other twenty. Sixty rules lead from the former to the latter: *a then b*, or *a then not
+b*. In ``attributes_wrong`` six of the sixty are wrong: each contradicts a right rule that stays. A network can meet both by never
+saying *a*, or keep *a* and live with a rule that does not hold.
 """
 
 import dataclasses

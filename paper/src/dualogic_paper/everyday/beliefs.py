@@ -1,9 +1,8 @@
 """Beliefs: yes or no to simple questions about plants and animals, such as "is a daffodil a flower?".
 
-The facts are BeliefBank's: 85 entities by 41 predicates, of which one answer in ten has a label. A small network learns an
-embedding of each entity and each predicate. 254 rules lead from belief to belief: whatever is a bird can fly, and is no flower.
-Nothing but the network's own answers says where a rule applies, so a wrong yes teaches further wrong ones; a rule read
-backwards, from "cannot fly" to "is no bird", would take it back. One row of the loss is one rule about one entity.
+The facts are BeliefBank's: 85 entities by 41 predicates, of which one answer in ten has a label. 254 rules lead from belief to
+belief: whatever is a bird can fly, and is no flower. Nothing but the network's own answers says where a rule applies, so a wrong
+yes teaches further wrong ones. One row of the loss is one rule about one entity.
 """
 
 import dataclasses

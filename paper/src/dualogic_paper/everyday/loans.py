@@ -1,9 +1,8 @@
 """Loans: a grade and an interest rate from a table of applicants.
 
 A lender has 80 past loans, whose grades and rates were noted carelessly, and 2,000 applications without either. The house has
-five rules: more income never costs more; whoever once failed to pay gets grade C or D, and pays 8 % or more; grade D pays 9 % or
-more; nobody pays less than 5 %. All five are true of the world that made the table. Two of them are about the 4 % who once
-failed to pay: a method that pushes "8 % or more" on everybody shows in the error of the rate.
+five rules, all true of the world that made the table. Two of them are about the 4 % who once failed to pay: a method that pushes
+"8 % or more" on everybody shows in the error of the rate.
 """
 
 import dataclasses
