@@ -4,10 +4,9 @@
     python -m dualogic_paper.speed.cifar100 --networks resnet50 --no-profile  # some; the file keeps the other networks
     python -m dualogic_paper.speed.cifar100 --smoke --networks vgg16          # tiny, on made-up images, on any machine
 
-Steps are those of ``dualogic run cifar100``: built by the runner's own ``Loop``, 126 labelled images (10,000 in 79 steps) and 128
-unlabelled ones on the device, bfloat16, channels last, recorded as a CUDA graph. Methods take turns in blocks of steps; the
-median block counts. The profile is of an eager step with the rule ``dual`` and the optimizer of the captured one. Results go to
-``results/benchmarks/cifar100.json``, where ``dualogic table cifar100`` finds them; a variant of another commit is replaced.
+Steps are those of the runner's own ``Loop``, recorded as a CUDA graph. Methods take turns in blocks of steps; the median block
+counts. The profile is of an eager step with ``dual``. Results go to ``results/benchmarks/cifar100.json``, where ``dualogic table
+cifar100`` finds them; a variant of another commit is replaced.
 """
 
 import argparse
@@ -42,8 +41,6 @@ from dualogic_paper.tasks import CIFAR100
 ARMS = ("none", "dl2", "pd1", "pd2", "uniform", "hard", "dual")
 PROFILED = "dual"
 ROUNDS, BLOCK, PROFILED_STEPS = 8, 5, 5
-
-
 _load = functools.cache(CIFAR100.make_problem)
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-BUSY = 1.2
-"""Wall time over processor time, above which somebody else was at work; so was somebody if more ran than there are processors."""
+BUSY = 1.2  # wall time over processor time, above which somebody else was at work
 
 
 def take_turns(functions: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Rules under the default of ``dual``, written by hand in plain PyTorch: what a step of the library is measured against.
 
-Each class is one rule (or one file of rules) and does what a training step does: weights are gathered, moved and scattered, the
-loss is taken with the moved ones, and ``delta`` follows the costs. Nothing is checked, and nothing is kept that training does not
-need. Where there are several sensible layouts there are several classes; the fastest of them counts.
+Each class does what a training step does: weights are gathered, moved and scattered, the loss is taken with the moved ones, and
+``delta`` follows the costs. Nothing is checked. Where there are several sensible layouts, the fastest counts.
 """
 
 import itertools
@@ -239,8 +238,7 @@ class Implication:
 class Shop:
     """The 45 rules of ``shop.rules``: logits ``(batch, 36)`` are six groups of a kind and its five members.
 
-    A member implies its kind; of two members of a kind one is denied; a kind implies one of its members; food is neither media
-    nor electronics; and something is sold. ``mu`` has them in this order: 30, 6, 6, 2 and 1.
+    ``mu`` has 30 members that imply their kinds, 6 times at most one member, 6 kinds that imply a member, 2 exclusions, and 1.
     """
 
     FOOD, OTHERS = 2, (5, 0)

@@ -1,7 +1,6 @@
 """Where the time of a training step goes: kernels of an eager step by what they are for, and what bounds the step.
 
-A kernel is attributed to the operation that launched it, and through it to a kind of work: to the rule if the operation, or the
-forward operation of which it is the backward pass, ran within the range ``RULE``.
+A kernel belongs to the rule if the operation that launched it, or its forward operation, ran within the range ``RULE``.
 """
 
 import collections
@@ -26,7 +25,6 @@ WORDS = {  # in names of operations or kernels, in lower case; the first that fi
 }
 BACKWARD = 1  # the profiler's scope of backward functions
 BUSY = 0.9  # a device that works for a larger share of a step is what bounds it
-
 Step = Callable[[int], None]
 
 

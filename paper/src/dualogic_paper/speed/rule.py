@@ -1,7 +1,6 @@
 """The CIFAR-100 rule on a GPU: compiled, and captured in a CUDA graph; and a thousand compiled steps on any device.
 
-A step is softmax, rule, backward pass, and the update of duals and delta. Each variant takes turns with the eager step by hand; a
-step is timed from its call until the device is done, and the duals of both are compared at the end.
+A step is softmax, rule, backward pass, and the update of duals and delta. Each variant takes turns with the eager step by hand.
 """
 
 import contextlib

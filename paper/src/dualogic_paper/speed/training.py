@@ -1,8 +1,7 @@
 """Training steps on a CPU against the fastest opponents: by hand, and LTNtorch with one flat variable.
 
-A step is the forward pass from logits, the backward pass to them, and the update of duals and delta; by hand it is the same
-mathematics (``hand.py``), and the results are compared at the end. LTNtorch has no duals; its step is its loss and the backward
-pass. The fastest layout by hand, and the faster of two ways to write a rule in LTNtorch, count.
+A step is the forward pass from logits, the backward pass to them, and the update of duals and delta; results by hand are
+compared at the end. LTNtorch has no duals. The fastest layout by hand, and the faster of two ways to write a rule for it, count.
 """
 
 from collections.abc import Callable, Mapping, Sequence
