@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
-from dualogic.errors import DataError, OptionError
+from dualogic.errors import DataError
 from dualogic_paper.arms import parse_options, parse_seeds
 from dualogic_paper.convergence import TABLES, run_convergence, save
 from dualogic_paper.runner import Config, Machine, run_all
@@ -64,8 +64,6 @@ class Run:
         """Train, with a progress bar, and print where the results are."""
         from rich.console import Console
 
-        if self.jobs < 1:
-            raise OptionError(f"--jobs must be at least 1; got {self.jobs}")
         if isinstance(self.task, Convergence):
             return self._measure_convergence()
         with self._place(self.task) as (task, runs, machine):

@@ -18,10 +18,8 @@ class Variant:
     """How a run is made."""
 
     delta: str  # the rule for the scale
-    # from which it is computed: all samples' (``"all"``, as the theorem assumes) or a batch's (as in training)
-    costs: str = "all"
-    # ``"constant"``, ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``
-    steps: str = "constant"
+    costs: str = "all"  # from which it is computed: all samples' (as the theorem assumes) or a ``"batch"``'s (as in training)
+    steps: str = "constant"  # ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``
     scale: float = 1.0  # the unit of the costs
 
 
@@ -38,9 +36,8 @@ VARIANTS = (
 def measure_rates(horizons: Sequence[int], seeds: int, batch: int = 8, samples: int = 32, parameters: int = 3) -> dict[str, Any]:
     """Run each variant for each number of iterations, and fit the slope on logarithmic scales.
 
-    Theorem 3 bounds the expectation of the squared gradient of a Moreau envelope at an iterate drawn at random, with a step of
-    ``gamma / sqrt(T + 1)``, by a multiple of ``1 / sqrt(T + 1)``: a slope of -1/2. For a smooth loss the envelope's gradient
-    and the loss's own are at most a constant factor apart, so the latter is measured. Horizons are numbers of iterations ``T``.
+    Theorem 3 bounds the expected squared gradient of a Moreau envelope at an iterate drawn at random by a multiple of
+    ``1 / sqrt(T + 1)``: a slope of -1/2. Of a smooth loss the gradient itself is within a constant factor, and is measured.
     """
     runner = Chains(VARIANTS, seeds, batch, samples, parameters)
     squares = torch.stack([runner.run(horizon) for horizon in horizons])

@@ -8,8 +8,7 @@ from torch import nn
 def lenet5(classes: int = 10) -> nn.Sequential:
     """Two convolutions and three layers, from images ``(n, 1, 32, 32)`` to logits ``(n, classes)``.
 
-    Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", 1998; with ReLU, max
-    pooling and full connections, as it is built today.
+    Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", 1998; built as today.
     """
     return nn.Sequential(
         *(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2)),

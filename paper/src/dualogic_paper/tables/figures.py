@@ -24,8 +24,7 @@ MOST_IN_A_ROW = 4
 MOST_LINES = 10
 Group = tuple[str, list[Run]]
 DASHES = ("--", ":", "-.")
-FIGURE_1 = ("none", "dl2", "uniform", "dual-paper", "dual")
-"""The methods of the figure after the paper's Figure 1: what cheats, what the paper proposes, and its ablation."""
+FIGURE_1 = ("none", "dl2", "uniform", "dual-paper", "dual")  # what cheats, what the paper proposes, and its ablation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,8 +231,7 @@ def _draw_weights(axes: Any, groups: Sequence[Group], branches: Sequence[Branch]
 
 def draw_parts(results: Results) -> Any:
     """After the paper's Figure 2: a panel for each column with a better side, with a bar for each part and method; a line across
-    a bar of satisfaction is what the network without the rule satisfies when it is made as certain. Rows with options are not
-    drawn.
+    a bar of satisfaction is what the network without the rule satisfies when it is made as certain.
     """
     if not TASKS[results.task].parts:
         return None

@@ -1,7 +1,6 @@
 """How much of a rule's satisfaction comes from certainty alone: the network without the rule, made as certain; and the figure.
 
-Dividing logits by a temperature changes no prediction, but both the mean entropy and the share of samples that satisfy a rule
-about certainty. So a satisfaction means something only beside that of the network without the rule at the same entropy.
+Dividing logits by a temperature changes no prediction, but both the entropy and how often a rule about certainty is satisfied.
 """
 
 import itertools
@@ -54,14 +53,11 @@ def match_temperature(run: Run, runs: Sequence[Run]) -> float | None:
 
 
 def satisfaction_at(test: Mapping[str, float], entropy: float) -> float | None:
-    """Satisfaction at a mean entropy in nats, between those measured at several temperatures.
+    """Satisfaction at a mean entropy in nats, between those measured at several temperatures; at 0 the rule holds everywhere.
 
-    At temperature 0 all of the probability is on one class: entropy 0, and the rule holds everywhere.
-
-    Example:
-        >>> test = {"entropy": 2.0, "satisfied": 10.0, "entropy_t0.5": 1.0, "satisfied_t0.5": 50.0}
-        >>> [satisfaction_at(test, entropy) for entropy in (2.0, 1.5, 1.0, 0.5, 0.0, 3.0)]
-        [10.0, 30.0, 50.0, 75.0, 100.0, None]
+    >>> test = {"entropy": 2.0, "satisfied": 10.0, "entropy_t0.5": 1.0, "satisfied_t0.5": 50.0}
+    >>> [satisfaction_at(test, entropy) for entropy in (2.0, 1.5, 1.0, 0.5, 0.0, 3.0)]
+    [10.0, 30.0, 50.0, 75.0, 100.0, None]
     """
     points = [(0.0, 100.0), *_points(test)]
     for (low, at_low), (high, at_high) in itertools.pairwise(points):

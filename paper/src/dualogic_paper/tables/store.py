@@ -1,7 +1,6 @@
 """Results on disk: run folders as ``dualogic run`` leaves them, and the small files that are committed.
 
-Run folders are ``RUNS/TASK/METHOD/SEED/result.json``; committed files are ``RESULTS/TASK/LABEL.json``, one for each method with
-its options, the runs in them sorted by seed. Beside them, ``RESULTS/benchmarks/TASK.json`` may say how long a step takes.
+Run folders are ``RUNS/TASK/METHOD/SEED/result.json``; committed files are ``RESULTS/TASK/LABEL.json``, runs sorted by seed.
 """
 
 import dataclasses

@@ -108,9 +108,7 @@ def make_table(results: Results) -> Table:
 def make_row(
     label: str, runs: Sequence[Run], results: Results, columns: Sequence[Column], read: Callable[[Run, str], float | None]
 ) -> Row:
-    """A row of figures, which ``read`` finds by a column's key; those of diverged runs are left out and counted, as in
-    ``"5, diverged 2 of 5"`` or ``"3, unfinished 2"``.
-    """
+    """A row of figures, which ``read`` finds by a column's key; those of diverged runs are left out and counted."""
     method, diverged, cells = runs[0].method, sum(run.diverged for run in runs), []
     for column in columns:
         found = [(run.seed, read(run, column.key)) for run in runs if not run.diverged]

@@ -27,9 +27,7 @@ class Timing:
 
     ms: float  # median milliseconds
     count: int  # of timed steps
-    # of its blocks of steps to those without a rule that ran beside them, the median; if none was taken, that of the two medians
-    # will do
-    ratio: float | None = None
+    ratio: float | None = None  # to steps without a rule, the median over blocks; if none was taken, that of the medians will do
 
 
 @dataclasses.dataclass(frozen=True)

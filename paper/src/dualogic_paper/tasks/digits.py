@@ -1,7 +1,5 @@
 """Handwritten digits without a label for 6: what reads as a 9 upside down is a 6."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path
@@ -64,14 +62,14 @@ class Digits(Task):
     angle: float = 20.0
     exchanged: bool = False
 
-    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> DigitsProblem:
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> "DigitsProblem":
         return DigitsProblem(self, seed, folder, device)
 
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
         outputs = draw_outputs(2, samples, CLASSES, width=width, generator=generator)
         return {"rule": RULE}, (outputs, {"f": outputs[0], "g": outputs[1]})
 
-    def make_smoke(self, folder: Path) -> Digits:
+    def make_smoke(self, folder: Path) -> "Digits":
         make_sample("mnist", folder)
         make_sample("usps", folder)
         return dataclasses.replace(self, epochs=2, batch=32)

@@ -1,7 +1,5 @@
 """Handwritten formulas of which few are labelled: no two operators stand side by side."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -61,8 +59,7 @@ class HWF(Task):
         held_out: how many training formulas are kept for validation.
         labelled_share: share of the training formulas whose symbols are labelled.
         unlabelled_share: share of the training formulas in the pool.
-        ink: the network sees the amount of ink, 0 for paper, instead of brightness from -1 to 1, which is 1 for paper. Without
-            a rule, brightness gives about the published accuracy, and ink some 4 points more (``results/hwf``).
+        ink: the network sees the amount of ink, 0 for paper, instead of brightness from -1 to 1, which is 1 for paper.
     """
 
     name: ClassVar[str] = "hwf"
@@ -90,7 +87,7 @@ class HWF(Task):
     unlabelled_share: float = 0.8
     ink: bool = False
 
-    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> HWFProblem:
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> "HWFProblem":
         return HWFProblem(self, seed, folder, device)
 
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
@@ -98,7 +95,7 @@ class HWF(Task):
         tensors = {"x": outputs.softmax(-1), "valid": torch.ones(samples, 7, dtype=torch.bool)}
         return HWFProblem.rules_for(method), (outputs, tensors)
 
-    def make_smoke(self, folder: Path) -> HWF:
+    def make_smoke(self, folder: Path) -> "HWF":
         make_sample("hwf", folder)
         pool = min(self.unlabelled_share, 0.5)
         return dataclasses.replace(
@@ -150,7 +147,7 @@ class Formulas:
     valid: Tensor  # which symbols there are, ``(n, 7)``
     result: Tensor  # what the formula evaluates to, ``(n,)``
 
-    def __getitem__(self, rows: Tensor) -> Formulas:
+    def __getitem__(self, rows: Tensor) -> "Formulas":
         return Formulas(self.images[rows], self.labels[rows], self.valid[rows], self.result[rows])
 
 
@@ -196,16 +193,12 @@ class HWFProblem(Problem):
         return loss, {"x": logits[count:].float().softmax(-1), "valid": self.training.valid[pool], **bound}
 
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
-        """Measures in percent; see :func:`measure`.
+        """Measures in percent, see :func:`measure`; ``train_accuracy`` is that of the labelled training formulas.
 
-        ``train_accuracy`` is that of the labelled training formulas. Most test symbols are copies of training symbols, so test
-        formulas have more measures: ``unseen_symbol_accuracy``, of all symbols that are no copies; ``unseen_accuracy`` and
-        ``unseen_satisfied``, of the formulas that have such symbols only (``unseen_formulas``: 69 of 2000, all but six of one
-        symbol); and ``rewritten_...``, of all test formulas, each symbol replaced by an unseen one of its class at random. The
-        real set has three unseen images of ``*`` and none of ``/``, which is left as it is.
-
-        ``kinds_known_accuracy`` is what the accuracy would be if someone told the network which symbols are digits and which are
-        operators: all that the rule is about. More than that, the rule cannot say about a formula.
+        Most test symbols are copies of training symbols, so there are more measures of tests: ``unseen_symbol_accuracy``, of
+        symbols that are no copies; ``unseen_...``, of the few formulas that have such symbols only; and ``rewritten_...``, of all
+        formulas, each symbol replaced by an unseen one of its class. ``kinds_known_accuracy`` is what the accuracy would be if
+        someone told the network which symbols are digits: all that the rule is about.
         """
         found = {"train_accuracy": measure(self.known, self._believe(network, self.known))["accuracy"]}
         formulas = self.validation if part == "validation" else self.test
@@ -293,13 +286,11 @@ def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:
 def calculate(symbols: Tensor, valid: Tensor) -> Tensor:
     """The values ``(n,)`` of formulas ``(n, length)`` in float64: products and quotients from left to right, then sums.
 
-    Neighbouring digits are one number. A formula that begins or ends with an operator, or has two side by side, does not parse,
-    which gives NaN: there are no signs. Without a 0 among the digits, nothing is divided by 0.
+    Neighbouring digits are one number. A formula that begins or ends with an operator, or has two side by side, gives NaN.
 
-    Example:
-        >>> formulas = torch.tensor([[7, MINUS, 5, OVER, 1], [2, PLUS, TIMES, 3, 0]])  # 8 - 6 / 2 and 3 + * 41
-        >>> calculate(formulas, torch.ones(2, 5, dtype=torch.bool))
-        tensor([5., nan], dtype=torch.float64)
+    >>> formulas = torch.tensor([[7, MINUS, 5, OVER, 1], [2, PLUS, TIMES, 3, 0]])  # 8 - 6 / 2 and 3 + * 41
+    >>> calculate(formulas, torch.ones(2, 5, dtype=torch.bool))
+    tensor([5., nan], dtype=torch.float64)
     """
     zero = torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
     total, sign, product, number = zero, zero + 1, zero + 1, zero

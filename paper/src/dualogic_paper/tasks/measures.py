@@ -43,11 +43,10 @@ def compare_branches(
 ) -> dict[str, float]:
     """The share of samples where each branch of a rule holds and the mean weight on it, for each group that is not empty.
 
-    Example:
-        >>> import torch
-        >>> holds, weights = torch.tensor([True, False]), torch.tensor([0.75, 0.5])
-        >>> compare_branches({"q": holds}, {"q": weights}, {"sixes": holds, "none": holds < 0})
-        {'q_holds_sixes': 100.0, 'q_weight_sixes': 0.75}
+    >>> import torch
+    >>> holds, weights = torch.tensor([True, False]), torch.tensor([0.75, 0.5])
+    >>> compare_branches({"q": holds}, {"q": weights}, {"sixes": holds, "none": holds < 0})
+    {'q_holds_sixes': 100.0, 'q_weight_sixes': 0.75}
     """
     found: dict[str, float] = {}
     for group, members in groups.items():
