@@ -32,10 +32,10 @@ MEMORY = 1 << 30
 MOST_LINES = 8
 """Of an answer: an error in a rule file shows the line, a mark, and what was expected; commands name every file apart."""
 WORDS = """
---jobs 0 | --jobs -1 | --weight nan | --weight -inf | --held-out 0 | --held-out 1 | --held-out -1
+--jobs 0 | --jobs -1 | --devices 0 | --devices -5 | --weight nan | --weight -inf | --held-out 0 | --held-out 1 | --held-out -1
 --held-out nan | --angle nan | --angle 1e999 | --seeds 0..99999999999 | --seeds 5..1 | --seeds , | --seeds ² | --seeds -1
 --epochs 0 | --epochs -1 | --batch 0 | --measure-every 0 | --learning-rate 0 | --learning-rate nan | --weight-decay -1
---method magic | --options step | --options step=nan | --options =1 | --options nothing=1
+--rule-from 2 | --rule-from nan | --method magic | --options step | --options step=nan | --options =1 | --options nothing=1
 --data /dev/null | --data nowhere | --runs /dev/null/runs
 """.strip().replace("\n", " | ")
 OPTIONS = [words.split() for words in WORDS.split(" | ")]

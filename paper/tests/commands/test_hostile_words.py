@@ -28,6 +28,7 @@ from dualogic_paper.tasks import TASKS
     [
         (["digits", "--jobs", "0"], "--jobs must be at least 1; got 0"),
         (["digits", "--jobs", "-3"], "--jobs must be at least 1; got -3"),
+        (["digits", "--devices", "0"], "--devices must be at least 1; got 0"),
         (["digits", "--weight", "nan"], "--weight must be at least 0; got nan"),
         (["digits", "--weight", "inf"], "--weight must be at least 0; got inf"),
         (["digits", "--weight", "-1"], "--weight must be at least 0; got -1.0"),

@@ -120,6 +120,19 @@ def test_divergence_is_a_result(small, tmp_path, monkeypatch):
     assert result.test == {}
 
 
+@pytest.mark.slow
+def test_two_processes_compute_what_one_does(small, tmp_path):
+    """Without random turns, which are drawn in each process, and with halves of equal size for the task's mean."""
+    task, machine = small
+    config = Config(dataclasses.replace(task, epochs=1, angle=0.0, batch=20), "dual", precision="64-true")
+    alone = train(config, machine, RunFolder(tmp_path / "one"))
+    together = train(config, dataclasses.replace(machine, devices=2), RunFolder(tmp_path / "two"))
+    assert together.test == pytest.approx(alone.test)
+    assert together.pool == pytest.approx(alone.pool)
+    weights, expected = (RunFolder(path).load("model.pt") for path in (tmp_path / "two", tmp_path / "one"))
+    torch.testing.assert_close(weights, expected, rtol=1e-6, atol=1e-9)
+
+
 def test_options_of_methods():
     assert make_arm("dual", parse_options(["step=0.5", "delta=exact"])).method.delta == "exact"
     with pytest.raises(OptionError, match="name=value"):

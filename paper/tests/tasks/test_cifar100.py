@@ -157,6 +157,17 @@ def test_fixmatch_teaches_what_is_believed_firmly(problem):
     assert (slope[~sure] == 0).all()
 
 
+def test_a_rule_that_starts_late(small, tiny):
+    task, folder = small
+    task = dataclasses.replace(task, epochs=4, rule_from=0.5)
+    result = train(Config(task, "entropy"), Machine(accelerator="cpu", data=folder))
+    started = [row["rule_loss"] != 0 for row in result.history]
+    assert started == [False, False, True, True]
+    late = train(Config(dataclasses.replace(task, rule_from=1.0), "dual"), Machine(accelerator="cpu", data=folder))
+    never = train(Config(task, "none"), Machine(accelerator="cpu", data=folder))
+    assert late.test == never.test
+
+
 def test_entropy_makes_certain(small, tiny):
     task, folder = small
     task = dataclasses.replace(task, epochs=20, measure_every=20)

@@ -51,7 +51,8 @@ class Run:
     weight: float | None = None  # A factor of the rule's loss; by default 1, or what the task sets for the method.
     precision: Literal["32-true", "bf16-mixed", "64-true"] = "32-true"  # Of the network.
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # Where to compute; a GPU by default, if there is one.
-    capture: bool | None = None  # Record a step as a CUDA graph; by default on a GPU.
+    devices: int = 1  # Processes, each with a device, that share every batch.
+    capture: bool | None = None  # Record a step as a CUDA graph; by default on one GPU.
     jobs: int = 1  # Runs at a time; they share the device.
     data: Path | None = None  # Folder of the data sets; by default where `dualogic data get` puts them.
     runs: Path = Path("runs")  # Folder of all runs.
@@ -90,7 +91,7 @@ class Run:
     @contextlib.contextmanager
     def _place(self, chosen: Task) -> Iterator[tuple[Task, Path, Machine]]:
         """The task, the folder of runs and the machine; temporary ones for a smoke run."""
-        machine = Machine(self.accelerator, self.capture, data=self.data, events=self.events)
+        machine = Machine(self.accelerator, self.devices, self.capture, data=self.data, events=self.events)
         if not self.smoke:
             yield chosen, self.runs, machine
             return

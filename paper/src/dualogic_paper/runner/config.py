@@ -8,7 +8,7 @@ from typing import Any, Literal
 from dualogic.errors import OptionError
 from dualogic_paper.arms import CONTROLS, NO_RULE, SUPERVISED, Arm, Setting, make_arm
 from dualogic_paper.tasks import TASKS, Task
-from dualogic_paper.tasks.task import Limit
+from dualogic_paper.tasks.task import AT_LEAST_ONE, Limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,17 +90,19 @@ class Machine:
     """Where and how a run is computed; nothing here changes what is computed, up to rounding."""
 
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # ``"auto"`` takes a GPU if there is one
-    capture: bool | None = None  # record a step once as a CUDA graph and replay it; by default on a GPU
+    devices: int = 1  # how many processes share every batch
+    capture: bool | None = None  # record a step once as a CUDA graph and replay it; by default on one GPU
     checkpoint_seconds: float = 10.0  # the least time between two checkpoints; the last epoch always has one
     data: Path | None = None  # the folder of the data sets; the usual place by default
     events: bool = False  # write TensorBoard events into the run folder
 
     def __post_init__(self) -> None:
+        AT_LEAST_ONE.check("devices", self.devices)
         Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
 
 
 # Hyper-parameters that there were, and the value with which each did nothing.
-GONE = {"decayed": "all", "augment": "crop", "rule_from": 0.0, "pixels": 32}
+GONE = {"decayed": "all", "augment": "crop", "pixels": 32}
 
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,17 +59,18 @@ class Step:
     teacher: Teacher | None = None  # follows the network after each step, and is believed while the rule is taught
 
     def __post_init__(self) -> None:
+        self.active = self.rule is not None  # the rule is taught
         device = self.labelled.device
         self.totals = torch.zeros(2, dtype=torch.float64 if device.type == "cpu" else torch.float32, device=device)
 
     def __call__(self, chosen: Tensor, rows: Tensor) -> None:
         """Train on positions in the list of labelled samples and on rows of the table, ``(batch,)`` each, on the device."""
         self.optimizer.zero_grad(set_to_none=True)
-        seen = None if self.rule is None and not self.show_pool else self.pool[rows]
-        believed = None if self.rule is None else self.teacher
+        seen = self.pool[rows] if self.active or self.show_pool else None
+        believed = self.teacher if self.active else None
         task_loss, bound = self.problem.outputs(self.network, self.labelled[chosen], seen, believed)
         loss, rule_loss = task_loss, torch.zeros_like(task_loss)
-        if self.rule is not None:
+        if self.active and self.rule is not None:
             rule_loss = self.rule(rows, **bound)
             loss = task_loss + rule_loss
         self.backward(loss)
@@ -90,25 +91,27 @@ class CapturedStep(Step):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._calls = 0
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._calls = {True: 0, False: 0}
+        self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
         self._chosen = self._rows = torch.empty(0)
 
     def __call__(self, chosen: Tensor, rows: Tensor) -> None:
-        self._calls += 1
-        if self._calls <= WARM_UP:
+        self._calls[self.active] += 1
+        if self._calls[self.active] <= WARM_UP:
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
                 super().__call__(chosen, rows)
             torch.cuda.current_stream().wait_stream(stream)
             return
-        if self._graph is None:
+        if not self._graphs:
             self._chosen, self._rows = chosen.clone(), rows.clone()
+        if self.active not in self._graphs:
             self.optimizer.zero_grad(set_to_none=True)
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
                 super().__call__(self._chosen, self._rows)
+            self._graphs[self.active] = graph
         self._chosen.copy_(chosen)
         self._rows.copy_(rows)
-        self._graph.replay()
+        self._graphs[self.active].replay()

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -36,7 +37,15 @@ def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_
 
     if folder is not None:
         folder.open(config)
-    fabric: Any = Fabric(accelerator=machine.accelerator, devices=1, precision=config.precision)
+    strategy = "auto" if machine.devices == 1 else "ddp_spawn"
+    fabric: Any = Fabric(accelerator=machine.accelerator, devices=machine.devices, strategy=strategy, precision=config.precision)
+    if machine.devices == 1:
+        return Result(**_train(fabric, config, machine, folder, on_epoch))
+    return Result(**fabric.launch(functools.partial(_train, config=config, machine=machine, folder=folder, on_epoch=None)))
+
+
+def _train(fabric: Any, config: Config, machine: Machine, folder: RunFolder | None, on_epoch: OnEpoch | None) -> dict[str, Any]:
+    # A dictionary, because Fabric brings plain containers back from other processes, and no frozen dataclass.
     devices = [fabric.device] if fabric.device.type == "cuda" else []
     if devices:
         torch.set_float32_matmul_precision("high")  # as convolutions have it by default
@@ -44,7 +53,7 @@ def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_
         loop = Loop(fabric, config, machine, folder)
         loop.resume()
         failure = loop.run(on_epoch)
-        return loop.finish(failure)
+        return dataclasses.asdict(loop.finish(failure))
 
 
 @dataclasses.dataclass
@@ -60,7 +69,7 @@ class Progress:
 
 
 class Loop:
-    """One run."""
+    """One run in one process."""
 
     def __init__(self, fabric: Any, config: Config, machine: Machine, folder: RunFolder | None) -> None:
         self.fabric, self.config, self.machine, self.folder = fabric, config, machine, folder
@@ -79,15 +88,16 @@ class Loop:
         self.batches = Batches(len(labelled), len(self.pool), task.batch, steps, config.seed)
         torch.manual_seed(mix_seed(config.seed))
         network = self.problem.make_network().to(device)
-        captured = device.type == "cuda" if machine.capture is None else machine.capture
+        captured = device.type == "cuda" and fabric.world_size == 1 if machine.capture is None else machine.capture
         optimizer = _make_optimizer(config, network, captured, device)
         self.network, self.optimizer = fabric.setup(network, optimizer)
         method = config.arm.method
         self.logic: LogicLoss | None = None
         if method is not None:
-            logic = LogicLoss(self.problem.rules_for(method), len(self.pool), method, weight=config.rule_weight)
+            rules, group = self.problem.rules_for(method), True if fabric.world_size > 1 else None
+            logic = LogicLoss(rules, len(self.pool), method, weight=config.rule_weight, process_group=group)
             self.logic = logic.to(device)
-        self.teacher = None if task.view == "same" else Teacher(self.network.module, fabric)
+        self.teacher = None if task.view == "same" else Teacher(_unwrap(self.network), fabric)
         control = config.arm.control
         rule = make_control(control, self.problem, config.rule_weight) if control else self.logic
         trained, samples = (self.problem, self.network, self.optimizer), (labelled.to(device), self.pool.to(device))
@@ -102,7 +112,7 @@ class Loop:
         try:
             while self.progress.epoch < self.config.task.epochs:
                 self._epoch()
-                if on_epoch is not None:
+                if on_epoch is not None and self.fabric.is_global_zero:
                     on_epoch(self.progress.epoch, self.progress.history[-1] if self.progress.history else {})
         except (NonFiniteError, BindingError) as error:
             # A method that diverges is a result, not a failure of the experiment.
@@ -112,9 +122,12 @@ class Loop:
     def _epoch(self) -> None:
         progress, task = self.progress, self.config.task
         # Augmentation draws from the global generators, which start anew here: a checkpoint need not hold their states.
-        torch.manual_seed(mix_seed(self.config.seed, progress.epoch, 2))
-        chosen, rows = (part.to(self.fabric.device) for part in self.batches.epoch(progress.epoch))
+        torch.manual_seed(mix_seed(self.config.seed, progress.epoch, 2 + self.fabric.global_rank))
+        # This process's share of each batch.
+        parts = [part.tensor_split(self.fabric.world_size, 1) for part in self.batches.epoch(progress.epoch)]
+        chosen, rows = (shares[self.fabric.global_rank].to(self.fabric.device) for shares in parts)
         self._set_learning_rate()
+        self.step.active = self.step.rule is not None and progress.epoch >= task.rule_from * task.epochs
         self.network.train()
         started = time.perf_counter()
         for labelled, pool in zip(chosen, rows):
@@ -159,7 +172,7 @@ class Loop:
                 diagnosed = diagnose_epoch(self.problem, self.network, self.logic, self.step.pool, progress.epoch)
                 progress.diagnoses.append(diagnosed)
         progress.history.append(row)
-        if self.machine.events and self.folder is not None:
+        if self.machine.events and self.folder is not None and self.fabric.is_global_zero:
             with Events(self.folder.path / "events", progress.epoch) as events:
                 events.write(progress.epoch, row, self.logic)
         value = found[task.choose_by]
@@ -171,7 +184,7 @@ class Loop:
     def save(self) -> None:
         """Write a checkpoint."""
         self._saved = time.monotonic()
-        if self.folder is None:
+        if self.folder is None or not self.fabric.is_global_zero:
             return
         state = {
             "progress": dataclasses.asdict(self.progress),
@@ -191,7 +204,7 @@ class Loop:
             return
         try:
             self.progress = Progress(**state["progress"])
-            self.network.module.load_state_dict(state["network"])
+            _unwrap(self.network).load_state_dict(state["network"])
             self.best_weights = {name: tensor.to(self.fabric.device) for name, tensor in state["best"].items()}
             rates = [group["lr"] for group in self.optimizer.param_groups]
             self.optimizer.load_state_dict(state["optimizer"])
@@ -201,7 +214,7 @@ class Loop:
             if self.logic is not None:
                 self.logic.load_state_dict(state["logic"])
             if self.teacher is not None:
-                self.teacher.copy.module.load_state_dict(state["teacher"])
+                _unwrap(self.teacher.copy).load_state_dict(state["teacher"])
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise DataError(
                 f"{self.folder.path / CHECKPOINT} is not a checkpoint of this version ({first_line(error)}); delete it, and the "
@@ -218,7 +231,7 @@ class Loop:
         progress, test, validation = self.progress, {}, {}
         last = self.problem.evaluate(self.network, "test") if failure is None else {}
         if progress.best_epoch >= 0:
-            self.network.module.load_state_dict(self.best_weights)
+            _unwrap(self.network).load_state_dict(self.best_weights)
             test = self.problem.evaluate(self.network, "test")
             if self.folder is not None:
                 diagnosis[VALIDATION] = diagnose_end(self.problem, self.network, None, None)
@@ -229,7 +242,7 @@ class Loop:
         made |= {"settings": self.config.settings, "steps": steps, "seconds": progress.seconds, "failure": failure}
         made |= {"validation": validation, "test": test, "last": last, "pool": pool}
         result = Result(chosen_epoch=progress.best_epoch, history=thin(progress.history), **made)
-        if self.folder is not None:
+        if self.folder is not None and self.fabric.is_global_zero:
             self.folder.save(MODEL, {name: tensor.cpu() for name, tensor in self.best_weights.items()})
             if self.logic is not None:
                 self.folder.save(DUALS, self.logic.state_dict())
@@ -251,5 +264,10 @@ def _make_optimizer(config: Config, network: nn.Module, captured: bool, device: 
     return torch.optim.Adam(network.parameters(), **shared, capturable=captured, fused=True if captured else None)
 
 
+def _unwrap(network: Any) -> nn.Module:
+    module: nn.Module = network.module
+    return module.module if isinstance(module, nn.parallel.DistributedDataParallel) else module
+
+
 def _weights(network: Any) -> dict[str, Tensor]:
-    return copy.copy(network.module.state_dict())
+    return copy.copy(_unwrap(network).state_dict())

@@ -68,10 +68,11 @@ class Task(abc.ABC):
         decay: of the learning rate: none, or to 0 along half a cosine wave after a rise over the first tenth.
         weight_decay: of the optimizer.
         rule_on: which training samples the rule sees.
+        rule_from: the share of all epochs after which the rule starts.
         view: of a sample of the pool, what the rule believes and what it teaches. ``"same"``: what the network says about one
             view. ``"teacher"``: a slow copy of the network is believed. ``"another"``: the copy is believed about that view, and
             the network is taught on a strongly changed one; ``"both"``: on both.
-        show_pool: without a rule the pool passes through the network too, for batch norm.
+        show_pool: without a rule, and before it starts, the pool passes through the network too, for batch norm.
         measure_every: epochs between two looks at the validation samples; the model is chosen among these epochs.
 
     A task whose runs differ in kind, such as in the network, says by which hyper-parameter (``parts_by``) and what the
@@ -97,6 +98,7 @@ class Task(abc.ABC):
     decay: Literal["none", "cosine"] = "none"
     weight_decay: float = 0.0
     rule_on: Literal["unlabelled", "labelled"] = "unlabelled"
+    rule_from: float = 0.0
     view: Literal["same", "teacher", "another", "both"] = "same"
     show_pool: bool = False
     measure_every: int = 1
@@ -136,6 +138,7 @@ COMMON_LIMITS: Mapping[str, Limit] = {
     "measure_every": AT_LEAST_ONE,
     "learning_rate": Limit(0, open=True),
     "weight_decay": Limit(0),
+    "rule_from": SHARE,
 }
 
 
