@@ -1,5 +1,6 @@
 """From the official files to a cache."""
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -26,11 +27,8 @@ def get(
     ``files`` is a folder with the official files, or the only one of them; by default they are downloaded, and kept if ``keep``.
     """
     path = cache_path(name, folder)
-    try:
+    with contextlib.suppress(DualogicError):  # absent, or not to be read: made anew
         manifest = open_cache(name, path.parent)[1]
-    except DualogicError:  # absent, or not to be read: made anew
-        pass
-    else:
         if not manifest.sample:
             return path, manifest, False
     by_hand = [source for source in SOURCES[name] if source.by_hand]

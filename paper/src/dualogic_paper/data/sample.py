@@ -38,24 +38,16 @@ def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
 
 
 def _make_digits(rng: Generator, train: int, test: int, scale: int, padding: int) -> Arrays:
-    images, labels = _draw_digits(rng, train + test, scale, padding)
-    return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
-
-
-def _draw_digits(rng: Generator, count: int, scale: int, padding: int) -> tuple[Images, Images]:
+    """Small digits enlarged, and each shifted by up to half its padding, so that repeated rows differ."""
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
+    digits, count = load_digits(), train + test
     order = np.concatenate([rng.permutation(len(digits.target)) for _ in range(-(-count // len(digits.target)))])[:count]
-    small = (digits.images[order] * (255 / 16)).astype(np.uint8)
-    return _enlarge(rng, small, scale, padding), digits.target[order].astype(np.uint8)
-
-
-def _enlarge(rng: Generator, small: Images, scale: int, padding: int) -> Images:
-    """Enlarge ``(n, height, width)`` and shift each image by up to half its padding, so that repeated rows differ."""
+    small, labels = (digits.images[order] * (255 / 16)).astype(np.uint8), digits.target[order].astype(np.uint8)
     large = np.pad(small.repeat(scale, 1).repeat(scale, 2), [(0, 0), (padding, padding), (padding, padding)])
     shifts = rng.integers(-(padding // 2), padding // 2 + 1, (len(large), 2)).tolist()
-    return np.stack([np.roll(image, shift, (0, 1)) for image, shift in zip(large, shifts)])
+    images = np.stack([np.roll(image, shift, (0, 1)) for image, shift in zip(large, shifts)])
+    return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
 
 
 def _make_formulas(rng: Generator, symbols: int, train: int, test: int) -> Arrays:

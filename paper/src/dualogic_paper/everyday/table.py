@@ -70,9 +70,7 @@ def best_other(problem: Problem, rows: Mapping[Setting, Row]) -> Row | None:
     """The best method besides ``dual`` and no rule, by its mean; one that fails with some seeds does not count."""
     known = (NO_RULE.name, DUAL.name)
     others = [row for row in rows.values() if row.setting.name not in known and row.figures and not row.failed]
-    if not others:
-        return None
-    return (min if problem.lower_is_better else max)(others, key=lambda row: row.mean)
+    return (min if problem.lower_is_better else max)(others, key=lambda row: row.mean, default=None)
 
 
 def make_problem_table(problem: Problem, runs: Sequence[Run]) -> str:

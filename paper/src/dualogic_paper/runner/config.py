@@ -101,8 +101,7 @@ class Machine:
         Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
 
 
-# Hyper-parameters that there were, and the value with which each did nothing.
-GONE = {"decayed": "all", "augment": "crop", "pixels": 32}
+GONE = {"decayed": "all", "augment": "crop", "pixels": 32}  # former hyper-parameters, and the value with which each did nothing
 
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,5 @@ def _read(run: Run, key: str, branches: Sequence[Branch]) -> float | None:
         pairs = [(pool.get(branch.key("weight"), math.nan), pool.get(branch.key("holds"), math.nan)) for branch in branches]
         gaps = [abs(weight - holds / 100) for weight, holds in pairs]
         return max((gap for gap in gaps if math.isfinite(gap)), default=None)
-    value = pool.get(key)
-    match = _KEY.fullmatch(key)
-    assert match is not None
-    return value / 100 if value is not None and match["kind"] == "holds" else value
+    value, shares = pool.get(key), {branch.key("holds") for branch in branches}
+    return value / 100 if value is not None and key in shares else value

@@ -10,8 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dualogic_paper import arms
-from dualogic_paper.arms import NO_RULE
+from dualogic_paper.arms import NO_RULE, SUPERVISED
 from dualogic_paper.tables import style
 from dualogic_paper.tables.naming import group_runs, short_name
 from dualogic_paper.tables.runs import Results, Run
@@ -86,7 +85,7 @@ def draw_certainty(results: Results) -> Any:
     """A line for each method, the mean over seeds of satisfaction at each mean entropy; a dot where the network itself is."""
     if not can_match(results.runs):
         return None
-    groups = [group for group in group_runs(results) if group[1][0].method != arms.SUPERVISED]
+    groups = [group for group in group_runs(results) if group[1][0].method != SUPERVISED]
     colours = style.choose_colours([(runs[0].method, label) for label, runs in groups])
     title = f"{results.title}\nlines: logits scaled, no prediction changes; dots: the networks as they are"
     figure = style.make_figure(8.6, 5.0, title)

@@ -121,11 +121,8 @@ def find_published(task: str, method: str, hyper: Mapping[str, Any] | None = Non
     {}
     """
     method = ALIASES.get(method, method)
-    found: dict[str, Published] = {}
-    for source in _sources(task, hyper):
-        if method in source.rows:
-            found[source.column] = Published.parse(source.rows[method], source.name)
-    return found
+    found = [source for source in _sources(task, hyper) if method in source.rows]
+    return {source.column: Published.parse(source.rows[method], source.name) for source in found}
 
 
 def methods_of(task: str, hyper: Mapping[str, Any] | None = None) -> set[str]:

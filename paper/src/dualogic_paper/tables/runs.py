@@ -153,12 +153,8 @@ def make_label(config: Mapping[str, Any]) -> str:
     """
     hyper = {name: value for name, value in config["task"].items() if name != "name"}
     others = {name: value for name, value in config.items() if name not in ("task", "method", "options", "seed")}
-    usual = {**_defaults(Config), **_defaults(TASKS[config["task"]["name"]])}
+    usual = {**usual_values(Config), **usual_values(TASKS[config["task"]["name"]])}
+    usual = json.loads(json.dumps(usual, default=str))  # as they come back from files
     changed = {name: value for name, value in {**hyper, **others}.items() if value != usual.get(name)} | config["options"]
     words = [f"{name}={value}" for name, value in changed.items()]
     return f"{config['method']}[{', '.join(words)}]" if words else str(config["method"])
-
-
-def _defaults(kind: type) -> dict[str, Any]:
-    """A dataclass's defaults as JSON would give them back."""
-    return json.loads(json.dumps(usual_values(kind), default=str))  # type: ignore[no-any-return]

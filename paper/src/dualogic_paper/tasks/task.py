@@ -133,9 +133,7 @@ class Task(abc.ABC):
 
 
 COMMON_LIMITS: Mapping[str, Limit] = {
-    "epochs": AT_LEAST_ONE,
-    "batch": AT_LEAST_ONE,
-    "measure_every": AT_LEAST_ONE,
+    **dict.fromkeys(("epochs", "batch", "measure_every"), AT_LEAST_ONE),
     "learning_rate": Limit(0, open=True),
     "weight_decay": Limit(0),
     "rule_from": SHARE,
