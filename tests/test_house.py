@@ -14,8 +14,8 @@ from dualogic import errors
 
 ROOT = Path(__file__).parents[1]
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-LINES = {"src/dualogic": 27_290, "paper/src": 12_060}
-"""The most that there may be of each, with some room; both should shrink, to 19,000 and 11,000. Lower these as they do."""
+LINES = {"src/dualogic": 27_290, "paper/src": 11_000}
+"""The most that there may be of each, with some room; the library should shrink, to 19,000. Lower these as they do."""
 
 
 def load(name):

@@ -1,7 +1,5 @@
 """What is compared: no rule, full labels, a rule taught by some method, or what people use in its place on the same samples."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import reprlib
@@ -25,8 +23,7 @@ CONTROLS = ("entropy", FIXMATCH)
 IMAGE_ARMS = ("none", "supervised", *CONTROLS, "pd1", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")
 """Arms of rules about sums of probabilities: the paper's methods, the ablations, and what needs no logic as controls."""
 MOST_SEEDS = 10_000
-LARGEST_SEED = 2**63
-"""Which random generators can take."""
+LARGEST_SEED = 2**63  # which random generators can take
 PRESETS: dict[str, Callable[..., Method]] = {"dual-paper": methods.Dual.paper}
 
 
@@ -52,9 +49,8 @@ class Arm:
 def names(*, controls: bool = False) -> tuple[str, ...]:
     """All arms, in the order of tables; ``controls`` adds what is taught in the place of rules that ask for certainty.
 
-    Example:
-        >>> names()[:3]
-        ('none', 'supervised', 'semantic')
+    >>> names()[:3]
+    ('none', 'supervised', 'semantic')
     """
     rivals = [name for name in methods.METHODS if name not in ("dual", "uniform", "hard")]
     first = (NO_RULE, SUPERVISED, *CONTROLS) if controls else (NO_RULE, SUPERVISED)
@@ -65,11 +61,10 @@ def names(*, controls: bool = False) -> tuple[str, ...]:
 def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
     """Find an arm by its name, see :func:`names`, and set options of its method.
 
-    Example:
-        >>> make_arm("dual", {"step": 0.5}).method.step
-        0.5
-        >>> make_arm("none").method is None
-        True
+    >>> make_arm("dual", {"step": 0.5}).method.step
+    0.5
+    >>> make_arm("none").method is None
+    True
     """
     options = dict(options or {})
     if name in (NO_RULE, SUPERVISED, *CONTROLS):
@@ -89,9 +84,8 @@ def make_arm(name: str, options: Mapping[str, Any] | None = None) -> Arm:
 def parse_options(words: Sequence[str]) -> dict[str, Any]:
     """Options of a method from words ``name=value`` of the command line; a value is a Python literal, or else text.
 
-    Example:
-        >>> parse_options(["step=0.5", "delta=exact"])
-        {'step': 0.5, 'delta': 'exact'}
+    >>> parse_options(["step=0.5", "delta=exact"])
+    {'step': 0.5, 'delta': 'exact'}
     """
     found: dict[str, Any] = {}
     for word in words:
@@ -108,9 +102,8 @@ def parse_options(words: Sequence[str]) -> dict[str, Any]:
 def parse_seeds(text: str, dots: str = "..", such_as: str = "3, 0,2,5 or 0..4") -> list[int]:
     """Seeds from text.
 
-    Example:
-        >>> parse_seeds("0..4"), parse_seeds("3"), parse_seeds("0,2,7..8")
-        ([0, 1, 2, 3, 4], [3], [0, 2, 7, 8])
+    >>> parse_seeds("0..4"), parse_seeds("3"), parse_seeds("0,2,7..8")
+    ([0, 1, 2, 3, 4], [3], [0, 2, 7, 8])
     """
     seeds: list[int] = []
     for part in text.split(","):
@@ -125,15 +118,12 @@ def parse_seeds(text: str, dots: str = "..", such_as: str = "3, 0,2,5 or 0..4") 
     return list(dict.fromkeys(seeds))
 
 
-SURE = 0.95
-"""The probability from which FixMatch takes a superclass for true."""
+SURE = 0.95  # the probability from which FixMatch takes a superclass for true
 
 
-def make_control(name: str, problem: Problem, weight: float) -> Callable[..., Tensor]:
-    """A loss of table rows and bound tensors, called as a :class:`~dualogic.LogicLoss` is.
-
-    By ``"entropy"`` what the network believes is made certain, whatever it is; by ``"fixmatch"`` superclasses that are believed
-    firmly are taken for labels. The problem says which symbol is bound to logits, and which classes make up a superclass.
+def make_control(name: str, problem: "Problem", weight: float) -> Callable[..., Tensor]:
+    """A loss that is called as a :class:`~dualogic.LogicLoss` is: by ``"entropy"`` what the network believes is made certain, by
+    ``"fixmatch"`` superclasses that are believed firmly are taken for labels.
     """
     symbol, groups = problem.beliefs, problem.groups
     if symbol is None or (name == FIXMATCH and groups is None):
@@ -160,14 +150,12 @@ def entropy(logits: Tensor) -> Tensor:
 def fixmatch(taught: Tensor, believed: Tensor, groups: Tensor) -> Tensor:
     """FixMatch on superclasses (Sohn et al., 2020): cross entropy with what is believed firmly, 0 elsewhere.
 
-    From logits ``(views * batch, classes)`` that are taught and ``(batch, classes)`` that are believed, and ``groups``
-    ``(classes, superclasses)`` of 0 and 1, to ``(views * batch,)``; views are one block after the other.
+    From logits ``(views * batch, classes)`` and ``(batch, classes)``, and ``groups`` ``(classes, superclasses)`` of 0 and 1.
 
-    Example:
-        >>> groups = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-        >>> logits = torch.tensor([[0.0, 0.0, 0.0], [5.0, 5.0, 0.0]])
-        >>> fixmatch(torch.zeros(2, 3), logits, groups).exp()
-        tensor([1.0000, 1.5000])
+    >>> groups = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> logits = torch.tensor([[0.0, 0.0, 0.0], [5.0, 5.0, 0.0]])
+    >>> fixmatch(torch.zeros(2, 3), logits, groups).exp()
+    tensor([1.0000, 1.5000])
     """
     views = len(taught) // len(believed)
     surest, superclass = (believed.softmax(-1) @ groups).max(-1)

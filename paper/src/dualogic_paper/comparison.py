@@ -1,7 +1,4 @@
-"""Whether one row of figures differs from another by more than its seeds do: intervals, p-values and marks.
-
-Rows that share seeds are compared seed by seed, others by Welch's test. Nothing here needs more than the standard library.
-"""
+"""Whether one row of figures differs from another by more than its seeds do: intervals and p-values, by the standard library."""
 
 import dataclasses
 import functools
@@ -29,10 +26,9 @@ class Difference:
 def compare(figures: Mapping[int, float], others: Mapping[int, float]) -> Difference | None:
     """By how much figures exceed others, seed by seed; ``None`` if there is no common seed.
 
-    Example:
-        >>> difference = compare({0: 2.0, 1: 3.0, 2: 4.0}, {0: 1.0, 1: 1.0, 2: 1.0, 3: 9.0})
-        >>> difference.mean, round(difference.margin, 2)
-        (2.0, 2.48)
+    >>> difference = compare({0: 2.0, 1: 3.0, 2: 4.0}, {0: 1.0, 1: 1.0, 2: 1.0, 3: 9.0})
+    >>> difference.mean, round(difference.margin, 2)
+    (2.0, 2.48)
     """
     pairs = [figures[seed] - others[seed] for seed in figures if seed in others]
     pairs = [pair for pair in pairs if not math.isnan(pair)]
@@ -46,10 +42,9 @@ def compare(figures: Mapping[int, float], others: Mapping[int, float]) -> Differ
 def compare_rows(figures: Mapping[int, float], others: Mapping[int, float]) -> Difference | None:
     """By how much figures exceed others: seed by seed if two seeds are common, by Welch's test otherwise, if both have two runs.
 
-    Example:
-        >>> difference = compare_rows({0: 2.0, 1: 3.0, 2: 4.0}, {5: 1.0, 6: 2.0})
-        >>> difference.mean, round(difference.p, 3)
-        (1.5, 0.148)
+    >>> difference = compare_rows({0: 2.0, 1: 3.0, 2: 4.0}, {5: 1.0, 6: 2.0})
+    >>> difference.mean, round(difference.p, 3)
+    (1.5, 0.148)
     """
     if len(figures) < 2 or len(others) < 2:
         return None
@@ -66,9 +61,8 @@ def compare_rows(figures: Mapping[int, float], others: Mapping[int, float]) -> D
 def adjust(values: Sequence[float]) -> list[float]:
     """p-values by Holm's method: what each must be at most, given that there are others.
 
-    Example:
-        >>> adjust([0.01, 0.04, 0.03])
-        [0.03, 0.06, 0.06]
+    >>> adjust([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
     """
     found, highest = [0.0] * len(values), 0.0
     for rank, position in enumerate(sorted(range(len(values)), key=values.__getitem__)):

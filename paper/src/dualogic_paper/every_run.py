@@ -1,10 +1,8 @@
 """Every run behind docs/results.md.
 
-Call: ``python -m dualogic_paper.every_run --runs RUNS --jobs 16 --part small`` (and ``images``, ``cifar100``, ``long``), on a
-machine with a GPU and the data sets; then
-``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder in RUNS. Runs that
-have ended are not made again. Small runs leave a GPU idle most of the time: sixteen at a time share one, best under NVIDIA's
-multi-process service (``nvidia-cuda-mps-control -d``). Large networks fill it: two at a time are enough.
+Call: ``python -m dualogic_paper.every_run --runs RUNS --jobs 16 --part small`` (and ``images``, ``cifar100``, ``long``, two at a
+time), on a machine with a GPU and the data sets; then ``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder
+in RUNS. Runs that have ended are not made again. Many small runs share a GPU best under ``nvidia-cuda-mps-control -d``.
 """
 
 import argparse
@@ -23,16 +21,13 @@ MORE_SEEDS = range(10)
 SMALL = ("hwf", "hwf-5-20", "digits-mixed", "digits", "hwf-efficiency", "hwf-efficiency-5", "paths", "paths-draws")
 IMAGES = ("cifar10-stl10",)
 NETWORKS = ("vgg16", "resnet50", "densenet100")
-CHANGED: dict[str, dict[str, Any]] = {"cifar10-stl10": {"epochs": 30, "measure_every": 5}}
-"""Hyper-parameters that differ from the paper's: a tenth of its epochs."""
+CHANGED: dict[str, dict[str, Any]] = {"cifar10-stl10": {"epochs": 30, "measure_every": 5}}  # a tenth of the paper's epochs
 PRECISION: dict[str, Any] = {"cifar10-stl10": "bf16-mixed", "cifar100": "bf16-mixed"}
 CIFAR100_ARMS = ("dual", "none", "dl2", "hard", "uniform", "entropy", "pd1", "pd2")
-MAIN_ROWS = {(network, arm): 3 for network in ("vgg16", "resnet50") for arm in ("none", "dual")}
-"""Numbers of seeds; all else of CIFAR-100 has one."""
-FORMS = {"vgg16": ("each", "one"), "resnet50": ("each",), "densenet100": ("each",)}
-"""Of the rule of CIFAR-100, for ``dual``, beside the published one; with as many seeds where that is cheap."""
+MAIN_ROWS = {(network, arm): 3 for network in ("vgg16", "resnet50") for arm in ("none", "dual")}  # seeds; all else has one
+FORMS = {"vgg16": ("each", "one"), "resnet50": ("each",), "densenet100": ("each",)}  # for ``dual``, beside the published one
 SHARED = {"rule": "exponentiated", "step": 2.0, "share": 0.02}
-LONG: tuple[tuple[str, str, dict[str, Any]], ...] = (
+LONG: tuple[tuple[str, str, dict[str, Any]], ...] = (  # runs of the longer schedule: arm, form of the rule, options
     ("none", "published", {}),
     ("dual", "each", {}),
     ("dl2", "published", {}),
@@ -40,9 +35,7 @@ LONG: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("entropy", "published", {}),
     ("dual", "each", SHARED),
 )
-"""Runs of the longer schedule: arm, form of the rule, options of the method."""
-SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}
-"""Arms with ten seeds."""
+SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}  # arms with ten seeds
 FEWER = {"paths-draws": ("none", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")}
 
 # What the tables' rows leave open: which part of the defaults does what. Task, arm, options of the method, hyper-parameters.
@@ -97,7 +90,6 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--part", choices=("small", "images", "cifar100", "long"), default="small")
-    parser.add_argument("--tune", action="store_true", help="let cuDNN time its algorithms")
     parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
     arguments = parser.parse_args()
     parts = {"small": make_tables(SMALL), "images": make_tables(IMAGES), "cifar100": make_cifar100(), "long": make_long()}
@@ -117,9 +109,8 @@ def main() -> None:
         print(f"{seconds:6.0f} s {done}/{len(batches)} {config.task.name} {config.method} {config.seed}", flush=True)
 
     configs, folders = [config for _, config in batches], [arguments.runs / folder for folder, _ in batches]
-    machine = Machine(tune=arguments.tune, checkpoint_seconds=60.0)
     try:
-        run_all(configs, machine, folders, jobs=arguments.jobs, on_end=report)
+        run_all(configs, Machine(checkpoint_seconds=60.0), folders, jobs=arguments.jobs, on_end=report)
     except StateError as error:
         print(error)
 

@@ -27,11 +27,8 @@ def find_date() -> str:
 
 @functools.cache
 def find_commit() -> str:
-    """The commit of the source, marked ``+`` if the source was changed since; the version if there is no repository.
-
-    ``DUALOGIC_COMMIT`` in the environment says it for a copy of the source without its repository.
-    """
-    if os.environ.get("DUALOGIC_COMMIT"):
+    """The commit of the source, marked ``+`` if the source was changed since; the version if there is no repository."""
+    if os.environ.get("DUALOGIC_COMMIT"):  # for a copy of the source without its repository
         return os.environ["DUALOGIC_COMMIT"]
     try:
         return _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--short", "--", ":/src", ":/paper/src") else "")

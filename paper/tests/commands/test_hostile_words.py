@@ -42,7 +42,6 @@ from dualogic_paper.tasks import TASKS
         (["hwf", "--labelled-share", "2"], "--labelled-share must be at least 0 and at most 1; got 2.0"),
         (["digits", "--batch", "0"], "--batch must be at least 1; got 0"),
         (["hwf", "--held-out", "0"], "--held-out must be at least 1; got 0"),
-        (["hwf", "--pixels", "1"], "--pixels must be at least 16 and at most 256; got 1"),
         (["hwf", "--labelled-share", "nan"], "--labelled-share must be at least 0 and at most 1; got nan"),
         (["paths", "--held-out", "0"], "--held-out must be at least 1; got 0"),
         (["paths", "--nodes", "1"], "--nodes must be at least 2; got 1"),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dualogic.errors import DataError, MissingDataError, OptionError
-from dualogic_paper.data import NAMES, SHAPES, folder, is_sample, load, make_sample, schema
-from dualogic_paper.data.cache import Manifest, open_cache, write_cache
+from dualogic_paper.data import NAMES, SHAPES, load, make_sample, schema
+from dualogic_paper.data.cache import Manifest, cache_path, open_cache, write_cache
 
 
 @pytest.fixture
@@ -30,10 +30,10 @@ def without_manifest(path):
 
 def test_the_folder_is_the_variables_or_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("DUALOGIC_DATA", str(tmp_path / "mine"))
-    assert folder() == tmp_path / "mine"
+    assert cache_path("usps").parent == tmp_path / "mine"
     monkeypatch.delenv("DUALOGIC_DATA")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert folder().name == "dualogic"
+    assert cache_path("usps").parent.name == "dualogic"
 
 
 def test_the_variable_says_where_to_load_from(monkeypatch, usps):
@@ -180,8 +180,8 @@ def test_an_interrupted_write_leaves_the_old_cache(usps, monkeypatch):
 
 
 def test_a_sample_is_never_taken_for_the_real_set(usps):
-    assert is_sample("usps", usps.parent)
-    assert is_sample("usps", without_manifest(usps).parent)
+    assert open_cache("usps", usps.parent)[1].sample
+    assert open_cache("usps", without_manifest(usps).parent)[1].sample
     assert not open_cache("usps", usps.parent)[1].reference
     manifest = json.loads(usps.with_suffix(".json").read_text())
     usps.with_suffix(".json").write_text(json.dumps({**manifest, "sample": False}))

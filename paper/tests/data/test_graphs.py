@@ -1,11 +1,9 @@
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from dualogic.errors import OptionError
 from dualogic_paper.data.graphs import make_graphs, measure_distances
 
 
@@ -47,9 +45,3 @@ def test_a_seed_gives_the_same_graphs_everywhere():
 
 def test_nodes_without_a_path_are_infinitely_far():
     assert measure_distances(torch.zeros(2, 2)).tolist() == [[0, torch.inf], [torch.inf, 0]]
-
-
-def test_no_graphs_and_wrong_sizes():
-    assert make_graphs(0, seed=0)[1].shape == (0, 15, 15)
-    with pytest.raises(OptionError, match="nodes at least 1; got count=1, nodes=0"):
-        make_graphs(1, seed=0, nodes=0)

@@ -111,15 +111,15 @@ def test_the_baseline_is_of_the_same_seed_and_configuration(tmp_path):
         make_images("none", 0, satisfied=20.0),
         make_images("none", 1, satisfied=60.0),
         make_images("none", 0, satisfied=0.0, batch=64),
-        make_images("dual", 0, entropy=0.5, rule_on="all"),
-        make_images("dual", 1, entropy=0.5, rule_on="all"),
+        make_images("dual", 0, entropy=0.5, rule_on="labelled"),
+        make_images("dual", 1, entropy=0.5, rule_on="labelled"),
         make_images("dual", 0, entropy=0.5, form="one"),
         make_images("dl2", 2, entropy=0.5),
         make_images("hard", 0, entropy=3.0),
     ]
     (part,) = divide(read_results(write_images(tmp_path, results), "cifar100"))
     table = make_table(part)
-    assert cells_of(table, "dual[rule_on=all]")["matched"].values == pytest.approx((60.0, 80.0))
+    assert cells_of(table, "dual[rule_on=labelled]")["matched"].values == pytest.approx((60.0, 80.0))
     assert cells_of(table, "dual[form=one]")["matched"].values == pytest.approx((60.0,))
     assert cells_of(table, "dl2")["matched"].lacking == 1
     assert cells_of(table, "hard")["matched"].lacking == 1  # less certain than the baseline at its highest temperature

@@ -24,14 +24,11 @@ class Get:
     What is already there is left alone. An interrupted download goes on where it stopped.
     """
 
-    names: tyro.conf.Positional[tuple[str, ...]]
-    """mnist, usps, hwf, cifar100, cifar10, stl10, or all."""
-    folder: Path | None = None
-    """Where the caches go: the variable DUALOGIC_DATA, or the user's cache folder, by default."""
+    names: tyro.conf.Positional[tuple[str, ...]]  # mnist, usps, hwf, cifar100, cifar10, stl10, or all.
+    folder: Path | None = None  # Where the caches go: the variable DUALOGIC_DATA, or the user's cache folder, by default.
     files: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Official files that are already here: a folder, or the only file. Nothing is downloaded then."""
-    keep: bool = False
-    """Keep the downloaded files beside the cache."""
+    keep: bool = False  # Keep the downloaded files beside the cache.
     accept_different: bool = False
     """Accept files without a published checksum whose content differs from what the results were measured on."""
 
@@ -52,8 +49,7 @@ class Get:
 class List:
     """Say which data sets are there, how large they are, and whether they were verified."""
 
-    folder: Path | None = None
-    """Where to look: the variable DUALOGIC_DATA, or the user's cache folder, by default."""
+    folder: Path | None = None  # Where to look: the variable DUALOGIC_DATA, or the user's cache folder, by default.
 
     def run(self) -> int:
         """Look, without reading the caches."""
@@ -69,10 +65,8 @@ class List:
 class Check:
     """Read data sets from end to end and compare them with their checksums; status 1 if one is not right."""
 
-    names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """The sets; all that are there by default."""
-    folder: Path | None = None
-    """Where to look: the variable DUALOGIC_DATA, or the user's cache folder, by default."""
+    names: tyro.conf.Positional[tuple[str, ...]] = ()  # The sets; all that are there by default.
+    folder: Path | None = None  # Where to look: the variable DUALOGIC_DATA, or the user's cache folder, by default.
 
     def run(self) -> int:
         """Check."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
-from dualogic.errors import DataError, OptionError
+from dualogic.errors import DataError
 from dualogic_paper.arms import parse_options, parse_seeds
 from dualogic_paper.convergence import TABLES, run_convergence, save
 from dualogic_paper.runner import Config, Machine, run_all
@@ -46,30 +46,18 @@ class Run:
     task: tyro.conf.OmitArgPrefixes[Chosen]
     method: tuple[str, ...] = ("dual",)
     """Methods by name; "none" for no rule, "supervised" for all labels, "all" for all that apply to the task."""
-    seeds: str = "0"
-    """Such as 3, 0,2,5 or 0..4."""
-    options: tuple[str, ...] = ()
-    """Options of the method, as name=value: step=0.5 delta=exact."""
-    weight: float | None = None
-    """A factor of the rule's loss; by default 1, or what the task sets for the method."""
-    precision: Literal["32-true", "bf16-mixed", "64-true"] = "32-true"
-    """Of the network."""
-    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """Where to compute; a GPU by default, if there is one."""
-    devices: int = 1
-    """Processes, each with a device, that share every batch."""
-    capture: bool | None = None
-    """Record a step as a CUDA graph; by default on one GPU."""
-    jobs: int = 1
-    """Runs at a time; they share the device."""
-    data: Path | None = None
-    """Folder of the data sets; by default where `dualogic data get` puts them."""
-    runs: Path = Path("runs")
-    """Folder of all runs."""
-    events: bool = False
-    """Write TensorBoard events into the run folders: measures, delta, and how the weights are distributed."""
-    smoke: bool = False
-    """Take seconds, on made-up data, to see that everything works; the numbers mean nothing. Nothing is kept."""
+    seeds: str = "0"  # Such as 3, 0,2,5 or 0..4.
+    options: tuple[str, ...] = ()  # Options of the method, as name=value: step=0.5 delta=exact.
+    weight: float | None = None  # A factor of the rule's loss; by default 1, or what the task sets for the method.
+    precision: Literal["32-true", "bf16-mixed", "64-true"] = "32-true"  # Of the network.
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # Where to compute; a GPU by default, if there is one.
+    devices: int = 1  # Processes, each with a device, that share every batch.
+    capture: bool | None = None  # Record a step as a CUDA graph; by default on one GPU.
+    jobs: int = 1  # Runs at a time; they share the device.
+    data: Path | None = None  # Folder of the data sets; by default where `dualogic data get` puts them.
+    runs: Path = Path("runs")  # Folder of all runs.
+    events: bool = False  # Write TensorBoard events into the run folders: measures, delta, and how the weights are distributed.
+    smoke: bool = False  # Take seconds, on made-up data, to see that everything works; the numbers mean nothing. Nothing is kept.
     keep: bool = False
     """With --smoke: keep the run in the folder of all runs, as in --smoke --keep --runs smoke, for `dualogic report smoke`."""
 
@@ -77,8 +65,6 @@ class Run:
         """Train, with a progress bar, and print where the results are."""
         from rich.console import Console
 
-        if self.jobs < 1:
-            raise OptionError(f"--jobs must be at least 1; got {self.jobs}")
         if isinstance(self.task, Convergence):
             return self._measure_convergence()
         with self._place(self.task) as (task, runs, machine):

@@ -31,12 +31,10 @@ class TableCommand:
     status is then 1.
     """
 
-    task: tyro.conf.Positional[str]
-    """The task, or "all" for every task with results."""
+    task: tyro.conf.Positional[str]  # The task, or "all" for every task with results.
     results: Annotated[Path, tyro.conf.arg(name="from")] = Path("results")
     """Folder to read: committed files TASK/LABEL.json, or run folders TASK/METHOD/SEED."""
-    runs: Path | None = None
-    """Folder of runs to read instead, as dualogic run leaves it."""
+    runs: Path | None = None  # Folder of runs to read instead, as dualogic run leaves it.
     collect: Path | None = None
     """First copy the runs that have ended from --runs into small files in this folder, then read that folder."""
     format: Literal["text", "markdown", "latex", "figure"] = "text"
@@ -52,7 +50,7 @@ class TableCommand:
             raise OptionError("--collect copies runs and needs to know from where; add --runs, as in --runs runs")
         folder = self.runs or self.results
         if self.collect is not None and self.runs is not None:
-            for task in self._choose(find_tasks(self.runs)):
+            for task in find_tasks(self.runs) if self.task == ALL else [self.task]:
                 for file in collect(self.runs, task, self.collect):
                     print(f"written: {file}")
             folder = self.collect
@@ -61,16 +59,13 @@ class TableCommand:
             old = {"page": self.out.read_text(encoding="utf-8")} if self.out is not None and self.out.exists() else {}
             self._deliver(make_page(folder, **old, on_damage=damage.append))
         else:
-            tasks = self._choose(find_tasks(folder))
+            tasks = find_tasks(folder) if self.task == ALL else [self.task]
             if not tasks:
                 make_page(folder)  # raises, and says where results were looked for
             self._show([read_results(folder, task, damage.append) for task in tasks])
         for error in damage:
             print(f"dualogic: {error}; the run is left out", file=sys.stderr)
         return int(bool(damage))
-
-    def _choose(self, found: list[str]) -> list[str]:
-        return found if self.task == ALL else [self.task]
 
     def _show(self, results: list[Results]) -> None:
         from rich.console import Console

@@ -1,8 +1,4 @@
-"""What the paper proves or claims about convergence, measured on problems small enough to know the answer.
-
-Theorem 3's rate with the exact minimiser of ``delta``; where Algorithm 1 as printed comes to rest; how fast the dual variables
-settle and change their mind under each update rule; and whether gradient steps on weights and ``delta`` in turn ever cycle.
-"""
+"""What the paper proves or claims about convergence, measured on problems small enough to know the answer."""
 
 import json
 import time

@@ -10,21 +10,17 @@ from dualogic_paper.convergence.problem import SmoothProblem, make_problem
 
 CONVERGED, CYCLE, WANDERING, DIVERGED = "converged", "cycle", "wandering", "diverged"
 CLASSES = (CONVERGED, CYCLE, WANDERING, DIVERGED)
-TAIL = 256
-"""Last iterates, by which a run is judged."""
-LONGEST = 64
-"""The longest period looked for."""
+TAIL = 256  # last iterates, by which a run is judged
+LONGEST = 64  # the longest period looked for
 FAR = 1e6
-FLOOR = 0.1
-"""The least ``delta`` here; the paper's variance of 0.01."""
+FLOOR = 0.1  # the least ``delta`` here; the paper's variance of 0.01
 
 
 def scan_steps(points: int, iterations: int, problems: int, samples: int = 16, parameters: int = 3) -> dict[str, Any]:
     """Alternate ``w <- w - a grad_w`` and ``delta <- max(floor, delta - b grad_delta)`` for a grid of ``a`` and ``b``.
 
-    All gradients are those of the whole loss, on all samples. For each pair of steps, ``stable`` says whether the iteration,
-    linearised at the minimum, contracts. The same steps ``a`` are also taken with ``delta`` at its exact minimum after each.
-    Problems are drawn at random, and each has a grid of as many points along each side.
+    ``stable`` says whether the iteration, linearised at the minimum, contracts. The same steps ``a`` are also taken with
+    ``delta`` at its exact minimum after each (``exact``).
     """
     weight_steps = torch.logspace(-2, 1, points, dtype=torch.float64)
     delta_steps = torch.logspace(-3, 1, points, dtype=torch.float64)
@@ -46,10 +42,7 @@ def scan_steps(points: int, iterations: int, problems: int, samples: int = 16, p
 
 
 def _descend(problem: SmoothProblem, a: Tensor, b: Tensor | None, iterations: int) -> Tensor:
-    """The last iterates of each chain: weights and ``delta``, ``(chains, TAIL, parameters + 1)``.
-
-    Without ``b`` they are weights alone, and ``delta`` is at its minimum after every step.
-    """
+    """The last iterates ``(chains, TAIL, parameters + 1)``; without ``b`` of the weights alone, ``delta`` at its minimum."""
     weights, delta = problem.start(len(a)), torch.ones(len(a), dtype=torch.float64)
     tail = []
     for iteration in range(iterations):
@@ -84,10 +77,7 @@ def find_minimum(problem: SmoothProblem) -> tuple[Tensor, Tensor]:
 
 
 def contraction(problem: SmoothProblem, a: Tensor, b: Tensor, weights: Tensor, delta: Tensor) -> Tensor:
-    """The largest modulus of an eigenvalue of the alternating iteration, linearised at a point; below 1 it contracts.
-
-    The steps ``a`` and ``b``, and what comes back, are ``(chains,)``; the point's weights ``(parameters,)``, its delta ``()``.
-    """
+    """The largest modulus ``(chains,)`` of an eigenvalue of the iteration, linearised at a point; below 1 it contracts."""
 
     def loss(point: Tensor) -> Tensor:
         return problem.loss(point[:-1].unsqueeze(0), point[-1:])[0]

@@ -10,18 +10,13 @@ from torch import Tensor
 from dualogic.duals import UPDATE_RULES, UpdateRule
 from dualogic.losses import truncated_normal_slope
 
-CLOSE = 0.01
-"""How near to the optimum is near enough, as a share of the range of the costs."""
-STEP = 0.2
-"""Of the curves."""
-CURVE = 10_000
-"""Visits that curves show at most."""
+CLOSE = 0.01  # how near to the optimum is near enough, as a share of the range of the costs
+STEP = 0.2  # of the curves
+CURVE = 10_000  # visits that curves show at most
 
 
 def visit(rule: UpdateRule, columns: Tensor, costs: Tensor, step: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-    """The new columns and weights after one visit of a sample, with ``delta = 1``.
-
-    What the table stores, and costs, are ``(settings, operands)``; sizes of steps are ``(settings, 1)``, and so are signs: 1 for
+    """The new columns and weights ``(settings, operands)`` after one visit of a sample, with ``delta = 1``; a sign is 1 for
     ``and``, which ascends, and -1 for ``or``.
     """
     weights = rule.weights(columns, None)

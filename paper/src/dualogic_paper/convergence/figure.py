@@ -5,22 +5,18 @@ from typing import Any
 
 from dualogic_paper.convergence.cycles import CLASSES
 
-LOWEST = 1e-9
-"""Gradients below are rounding."""
+LOWEST = 1e-9  # gradients below are rounding
 INK, GUIDE = "#333333", "#b0b0b0"
 TEAL, RED, AMBER, PURPLE = "#00798c", "#d1495b", "#e09f3e", "#7b5ea7"
 DELTA_COLOURS = {"exact": TEAL, "square": AMBER, "mean": RED}
 RULE_COLOURS = {"softmax": RED, "exponentiated": AMBER, "projected": TEAL}
 CLASS_COLOURS = {"converged": "#cfe8e5", "cycle": "#e09f3e", "wandering": "#d1495b", "diverged": "#333333"}
-
-
-PANELS = {
+PANELS = {  # what is drawn, with the title of its panel and the name of its horizontal axis
     "rate": ("Squared gradient at a random iterate, and its slope", "iterations T"),
     "plateau": ("Gradient of the whole loss, descent without noise", "iteration"),
     "dual_steps": ("Distance from the optimal cost of an and, step 0.2", "visits of the sample"),
     "cycles": ("Gradient steps on weights and delta in turn", "step on delta"),
 }
-"""What is drawn, with the title of its panel and the name of its horizontal axis."""
 
 
 def save_figure(results: dict[str, Any], path: Path) -> None:

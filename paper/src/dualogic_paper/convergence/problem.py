@@ -12,9 +12,8 @@ from dualogic.losses import DELTA_RULES, truncated_normal_loss, truncated_normal
 class SmoothProblem:
     """Logistic regression under a rule that no weights can meet.
 
-    The task's loss is logistic, on noisy labels. The rule says ``v <= 0`` for ``v = scale r^2 / (1 + r^2)`` with ``r`` a linear
-    function of the weights, different for each sample. So the cost ``mu = v`` is smooth, not convex, bounded, and not all costs
-    can vanish: ``delta`` stays away from its floor. Many chains are run at a time, all tensors are float64.
+    The rule says ``v <= 0`` for ``v = scale r^2 / (1 + r^2)`` with ``r`` a linear function of the weights, different for each
+    sample: its cost is smooth, not convex, bounded, and cannot vanish. Many chains are run at a time, in float64.
     """
 
     inputs: Tensor  # of the task ``(samples, parameters)``
@@ -38,10 +37,7 @@ class SmoothProblem:
         return DELTA_RULES[rule](costs.T, torch.tensor(float(costs.shape[1]))).clamp_min(self.floor)
 
     def gradient(self, weights: Tensor, delta: Tensor, shares: Tensor | None = None) -> Tensor:
-        """The derivative of the loss with respect to the weights, ``delta`` ``(chains,)`` held fixed: ``(chains, parameters)``.
-
-        ``shares`` are those of the samples in the batch of each chain ``(chains, samples)``, with sum 1; equal ones by default.
-        """
+        """The derivative of the loss by the weights; ``shares`` are the samples' ``(chains, samples)``, equal by default."""
         share = 1 / len(self.labels) if shares is None else shares
         task = torch.sigmoid(weights @ self.inputs.T) - self.labels
         residuals = self.residuals(weights)

@@ -9,10 +9,8 @@ from torch import Tensor
 
 from dualogic_paper.convergence.problem import SmoothProblem, make_problem
 
-GAMMA = 0.5
-"""Factor of the step sizes."""
-LOOKS = 64
-"""Iterates of a run whose gradient is measured; the theorem's output is one drawn at random."""
+GAMMA = 0.5  # factor of the step sizes
+LOOKS = 64  # iterates of a run whose gradient is measured; the theorem's output is one drawn at random
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,10 +18,8 @@ class Variant:
     """How a run is made."""
 
     delta: str  # the rule for the scale
-    # from which it is computed: all samples' (``"all"``, as the theorem assumes) or a batch's (as in training)
-    costs: str = "all"
-    # ``"constant"``, ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``
-    steps: str = "constant"
+    costs: str = "all"  # from which it is computed: all samples' (as the theorem assumes) or a ``"batch"``'s (as in training)
+    steps: str = "constant"  # ``gamma / sqrt(T + 1)`` as in the theorem, or ``"decreasing"``, ``gamma / sqrt(t + 1)``
     scale: float = 1.0  # the unit of the costs
 
 
@@ -40,9 +36,8 @@ VARIANTS = (
 def measure_rates(horizons: Sequence[int], seeds: int, batch: int = 8, samples: int = 32, parameters: int = 3) -> dict[str, Any]:
     """Run each variant for each number of iterations, and fit the slope on logarithmic scales.
 
-    Theorem 3 bounds the expectation of the squared gradient of a Moreau envelope at an iterate drawn at random, with a step of
-    ``gamma / sqrt(T + 1)``, by a multiple of ``1 / sqrt(T + 1)``: a slope of -1/2. For a smooth loss the envelope's gradient
-    and the loss's own are at most a constant factor apart, so the latter is measured. Horizons are numbers of iterations ``T``.
+    Theorem 3 bounds the expected squared gradient of a Moreau envelope at an iterate drawn at random by a multiple of
+    ``1 / sqrt(T + 1)``: a slope of -1/2. Of a smooth loss the gradient itself is within a constant factor, and is measured.
     """
     runner = Chains(VARIANTS, seeds, batch, samples, parameters)
     squares = torch.stack([runner.run(horizon) for horizon in horizons])
@@ -119,9 +114,8 @@ def measure_plateaus(
     """Descend on all samples with a small constant step, and look at the gradient of the loss minimised over ``delta``.
 
     ``settled`` is the gradient by which the weights move, with ``delta`` as the rule sets it; where it is 0 and ``gradient`` is
-    not, the iteration has come to rest at a point that is not stationary. ``ratio`` is ``delta`` over the exact minimiser, and
-    ``excess`` the loss above that of the exact rule, both losses minimised over ``delta``. Scales are units of the cost; the
-    loss, minimised over ``delta``, does not depend on them.
+    not, the iteration rests at a point that is not stationary. ``ratio`` is ``delta`` over the exact minimiser, ``excess`` the
+    loss above that of the exact rule.
     """
     pairs = [(rule, scale) for scale in scales for rule in RULES]
     scale = torch.tensor([[scale] for _, scale in pairs], dtype=torch.float64)

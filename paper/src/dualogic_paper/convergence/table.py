@@ -17,35 +17,22 @@ def rate_table(results: Results) -> str:
     header = ("delta", "from the costs of", "step", "unit of cost", f"T = {first}", f"T = {last:,}", "slope")
     steps = {"constant": "gamma / sqrt(T + 1)", "decreasing": "gamma / sqrt(t + 1)"}
     costs = {"all": "all samples", "batch": "a batch"}
-    rows = [
-        (
-            run["delta"],
-            costs[run["costs"]],
-            steps[run["steps"]],
-            f"{run['scale']:g}",
-            f"{run['mean_square'][0]:.3f}",
-            f"{run['mean_square'][-1]:.3f}",
-            f"{run['slope']:.2f} ± {run['slope_error']:.2f}",
-        )
-        for run in rate["runs"]
-    ]
+    rows = []
+    for run in rate["runs"]:
+        words = (run["delta"], costs[run["costs"]], steps[run["steps"]], f"{run['scale']:g}")
+        ends = (f"{run['mean_square'][place]:.3f}" for place in (0, -1))
+        rows.append((*words, *ends, f"{run['slope']:.2f} ± {run['slope_error']:.2f}"))
     return pipe_table(header, rows)
 
 
 def plateau_table(results: Results) -> str:
     """Where descent without noise comes to rest."""
     header = ("delta", "unit of cost", "gradient it follows", "gradient of the whole loss", "delta / exact", "excess loss")
-    rows = [
-        (
-            run["delta"],
-            f"{run['scale']:g}",
-            _small(run["settled"]),
-            _small(run["gradient"]),
-            f"{run['ratio']:.2f}",
-            "0" if abs(run["excess"]) < 1e-9 else f"{run['excess']:.5f}",
-        )
-        for run in results["plateau"]["runs"]
-    ]
+    rows = []
+    for run in results["plateau"]["runs"]:
+        slopes = ("< 1e-6" if run[key] < 1e-6 else f"{run[key]:.3f}" for key in ("settled", "gradient"))
+        excess = "0" if abs(run["excess"]) < 1e-9 else f"{run['excess']:.5f}"
+        rows.append((run["delta"], f"{run['scale']:g}", *slopes, f"{run['ratio']:.2f}", excess))
     return pipe_table(header, rows)
 
 
@@ -98,7 +85,3 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "cycles": cycle_table,
     "exact": exact_table,
 }
-
-
-def _small(value: float) -> str:
-    return "< 1e-6" if value < 1e-6 else f"{value:.3f}"

@@ -1,8 +1,7 @@
 """One ``.npz`` file per data set, and the small file beside it that says what it must be: found, checked, read, written.
 
-A cache is read only if it is whole and says what it should: its size is compared with the manifest's every time, its
-checksum whenever the file has changed since the last comparison. A cache without a manifest, made by someone else in the
-documented form, is accepted if its content is that of the real set, or if it is marked as a sample.
+The size is compared with the manifest's every time, the checksum whenever the file has changed since the last comparison. A
+cache without a manifest is accepted if its content is that of the real set, or if it is marked as a sample.
 """
 
 from __future__ import annotations
@@ -26,11 +25,8 @@ from dualogic.errors import DataError, MissingDataError
 from dualogic.files import check_regular, read_bytes, write_whole
 from dualogic_paper.data.schema import REFERENCE, SAMPLE_KEY, SHAPES, Arrays, Entry, check_name, check_schema, digest_content
 
-CONVERTER = 1
-"""Raised when a converter would write other content from the same official files."""
-
-MOST_BYTES = 1 << 20
-"""Of a manifest."""
+CONVERTER = 1  # raised when a converter would write other content from the same official files
+MOST_BYTES = 1 << 20  # of a manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +38,7 @@ class Manifest:
     content: str  # digest of the arrays, see :func:`~dualogic_paper.data.schema.digest_content`
     reference: bool  # whether the content is the one that the project's results were measured on
     sample: bool = False  # whether this is a small stand-in and not the real set
-    # the official files it was made from, with their checksums; empty for a cache that was found
-    sources: dict[str, str] = dataclasses.field(default_factory=dict)
+    sources: dict[str, str] = dataclasses.field(default_factory=dict)  # official files, with checksums; empty if it was found
     converter: int = CONVERTER  # version of the code that made it
     modified: int = 0  # the file's time of change, in nanoseconds, when ``sha256`` was last compared with it
 
@@ -89,35 +84,22 @@ def hash_file(file: IO[bytes] | Path, algorithm: str = "sha256") -> str:
     return digest.hexdigest()
 
 
-VARIABLE = "DUALOGIC_DATA"
-
-
-def folder() -> Path:
-    """Where the caches lie: ``DUALOGIC_DATA`` if it is set, the user's cache folder otherwise."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser()
-    import pooch
-
-    return Path(pooch.os_cache("dualogic"))
-
-
-default_folder = folder
-"""The same function, for use where ``folder`` is an argument."""
-
-
 def cache_path(name: str, folder: Path | None = None) -> Path:
-    """The file of a data set's cache, whether it exists or not."""
+    """The file of a data set's cache, whether it exists or not.
+
+    The folder is by default ``DUALOGIC_DATA`` of the environment if it is set, the user's cache folder otherwise.
+    """
     check_name(name)
-    return (default_folder() if folder is None else Path(folder)) / f"{name}.npz"
+    chosen = folder or os.environ.get("DUALOGIC_DATA")
+    if not chosen:
+        import pooch
+
+        chosen = pooch.os_cache("dualogic")
+    return Path(chosen).expanduser() / f"{name}.npz"
 
 
 def load(name: str, folder: Path | None = None) -> Arrays:
-    """The arrays that :data:`dualogic_paper.data.SHAPES` lists under a name; a folder by default :func:`folder`.
-
-    Says what to type if there is no cache; refuses one that is corrupt, partial, of another form, or neither the real set nor
-    a sample.
-    """
+    """The arrays that :data:`dualogic_paper.data.SHAPES` lists under a name; for the folder see :func:`cache_path`."""
     return open_cache(name, folder)[0]
 
 
@@ -135,7 +117,14 @@ def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False)
         manifest = Manifest.read(path)
         if manifest is None:
             arrays, sample = _read_arrays(name, file, path)
-            manifest = _adopt(name, arrays, sample, file, path)
+            content = digest_content(name, arrays)
+            if not sample and content != REFERENCE[name]:
+                raise DataError(
+                    f"{path} has the form of {name} but not its content (digest {content}, expected {REFERENCE[name]}), and no "
+                    f"manifest says where it came from; {_way_out(path)}"
+                )
+            size, modified = status.st_size, status.st_mtime_ns
+            manifest = Manifest(hash_file(file), size, content, not sample, sample, modified=modified)
             _remember(manifest, path)
             return arrays, manifest
         if status.st_size != manifest.size:
@@ -150,11 +139,6 @@ def open_cache(name: str, folder: Path | None = None, *, thorough: bool = False)
         if sample != manifest.sample:
             raise DataError(f"{path} and {Manifest.path(path).name} disagree on whether it is a sample; {_way_out(path)}")
         return arrays, manifest
-
-
-def is_sample(name: str, folder: Path | None = None) -> bool:
-    """Whether a cache is a small stand-in (:func:`dualogic_paper.data.make_sample`) and not the real set."""
-    return open_cache(name, folder)[1].sample
 
 
 def describe_cache(name: str, folder: Path | None = None) -> str:
@@ -234,17 +218,6 @@ def _check_claim(name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, p
     most = math.prod(entry.shape) * np.dtype(entry.dtype).itemsize
     if min(shape, default=0) < 0 or claimed > most:
         raise DataError(f"{path} is not a cache of {name}: {key} claims {claimed:,} bytes, more than {most:,}; {_way_out(path)}")
-
-
-def _adopt(name: str, arrays: Arrays, sample: bool, file: IO[bytes], path: Path) -> Manifest:
-    content = digest_content(name, arrays)
-    if not sample and content != REFERENCE[name]:
-        raise DataError(
-            f"{path} has the form of {name} but not its content (digest {content}, expected {REFERENCE[name]}), and no manifest "
-            f"says where it came from; {_way_out(path)}"
-        )
-    status = os.fstat(file.fileno())
-    return Manifest(hash_file(file), status.st_size, content, not sample, sample, modified=status.st_mtime_ns)
 
 
 def _remember(manifest: Manifest, path: Path) -> None:

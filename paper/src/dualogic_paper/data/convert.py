@@ -8,7 +8,7 @@ import pickle
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,8 +19,7 @@ from dualogic.errors import DataError
 from dualogic_paper.data.schema import ALPHABET, Arrays
 
 FOLDERS = {"*": "times", "/": "div"}  # how HWF names the folders of symbols that cannot be file names
-MOST_BYTES = 256 << 20
-"""Of any official file once unpacked; the largest, STL-10's test images, has 221 million."""
+MOST_BYTES = 256 << 20  # of any official file once unpacked; the largest, STL-10's test images, has 221 million
 MOST_PIXELS = 256
 UNREADABLE = (
     *(OSError, EOFError, ValueError, KeyError, IndexError, TypeError, AttributeError),  # gzip and bz2 use the first for damage
@@ -79,8 +78,8 @@ def _convert_cifar10(files: Mapping[str, Path]) -> Arrays:
     """The first of the five training batches, which is more than the paper's 3,000 + 3,000 images, and the test batch."""
     members = {"train": "cifar-10-batches-py/data_batch_1", "test": "cifar-10-batches-py/test_batch"}
     arrays: Arrays = {}
-    for split, batch in _read_batches(files["cifar-10-python.tar.gz"], members):
-        arrays |= {f"{split}_x": _to_images(batch["data"]), f"{split}_y": np.array(batch["labels"], np.uint8)}
+    for split, batch in _read_batches(files["cifar-10-python.tar.gz"], members).items():
+        arrays |= {f"{split}_x": batch["images"], f"{split}_y": np.array(batch["labels"], np.uint8)}
     return arrays
 
 
@@ -88,16 +87,12 @@ def _convert_cifar100(files: Mapping[str, Path]) -> Arrays:
     """Rows are sorted by class, then by the name of the image's file."""
     members = {"train": "cifar-100-python/train", "test": "cifar-100-python/test"}
     arrays: Arrays = {}
-    for split, batch in _read_batches(files["cifar-100-python.tar.gz"], members):
+    for split, batch in _read_batches(files["cifar-100-python.tar.gz"], members).items():
         fine, coarse = np.array(batch["fine_labels"], np.uint8), np.array(batch["coarse_labels"], np.uint8)
         order = np.lexsort([np.array(batch["filenames"]), fine])
-        arrays[f"{split}_x"] = _to_images(batch["data"])[order]
+        arrays[f"{split}_x"] = batch["images"][order]
         arrays |= {f"{split}_y": fine[order], f"{split}_coarse": coarse[order]}
     return arrays
-
-
-def _to_images(rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
 class _ArrayUnpickler(pickle.Unpickler):
@@ -118,9 +113,12 @@ class _ArrayUnpickler(pickle.Unpickler):
         return allowed[module, name]
 
 
-def _read_batches(path: Path, members: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    for split, raw in _read_members(path, members).items():
-        yield split, _ArrayUnpickler(io.BytesIO(raw), encoding="latin1").load()
+def _read_batches(path: Path, members: Mapping[str, str]) -> dict[str, Any]:
+    raw = _read_members(path, members)
+    batches = {split: _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load() for split, content in raw.items()}
+    for batch in batches.values():
+        batch["images"] = np.ascontiguousarray(batch["data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+    return batches
 
 
 def _convert_stl10(files: Mapping[str, Path]) -> Arrays:

@@ -47,25 +47,14 @@ SOURCES: Mapping[str, tuple[Source, ...]] = {
     "cifar10": (_at(CIFAR, "cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),),
     "stl10": (_at(STL10, "stl10_binary.tar.gz", "91f7769df0f17e558f3565bffb0c7dfb"),),
 }
-
-
-OnProgress = Callable[[str, int, int], None]
-"""Called with the file's name, the bytes that are here and the bytes in all (0 if unknown)."""
-
-CHUNK = 1 << 14
-"""Bytes written at a time, the most that a broken connection loses."""
-
+OnProgress = Callable[[str, int, int], None]  # takes the file's name, the bytes that are here, and those in all (0 if unknown)
+CHUNK = 1 << 14  # bytes written at a time, the most that a broken connection loses
 TIMEOUT = (15, 60)
-STALLS = 3
-"""Attempts in a row that may bring nothing."""
+STALLS = 3  # attempts in a row that may bring nothing
 
 
 def download(source: Source, folder: Path, on_progress: OnProgress | None = None) -> Path:
-    """Fetch one official file with :mod:`pooch`, unless it is there already.
-
-    An interrupted download leaves ``FILE.part``, from which the next call goes on. Only a file with the right checksum gets
-    its name; one with another is deleted.
-    """
+    """Fetch one official file, unless it is there already; an interrupted download leaves ``FILE.part``, to go on from."""
     import pooch
 
     fetcher = ResumingDownloader(folder / f"{source.file}.part", on_progress or (lambda file, done, total: None))
@@ -91,23 +80,20 @@ class ResumingDownloader:
         """Fetch ``url`` into ``output_file``, in as many attempts as bring something."""
         import requests
 
-        stalls = 0
-        while True:
-            before = self._size()
+        stalls, reason = 0, requests.RequestException()
+        while stalls < STALLS:
+            before, reason = self._size(), requests.ConnectionError("the server ended the file early")
             try:
-                whole = self._attempt(url)
+                if self._attempt(url):
+                    os.replace(self.part, output_file)
+                    return
             except requests.RequestException as error:
+                reason = error
                 if error.response is not None and error.response.status_code < 500:  # asking again would not help
-                    raise self._give_up(url, error) from error
-                whole, reason = False, error
-            else:
-                reason = requests.ConnectionError("the server ended the file early")
-            if whole:
-                break
+                    break
             stalls = stalls + 1 if self._size() <= before else 0
-            if stalls >= STALLS:
-                raise self._give_up(url, reason) from reason
-        os.replace(self.part, output_file)
+        kept = f"; the same command goes on after the {self._size()} bytes in {self.part}" if self._size() else ""
+        raise DownloadError(f"{url} cannot be fetched ({reason}){kept}") from reason
 
     def _attempt(self, url: str) -> bool:
         """One request; returns whether the part is now the whole file."""
@@ -139,10 +125,6 @@ class ResumingDownloader:
 
     def _size(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
-
-    def _give_up(self, url: str, error: Exception) -> DownloadError:
-        kept = f"; the same command goes on after the {self._size()} bytes in {self.part}" if self._size() else ""
-        return DownloadError(f"{url} cannot be fetched ({error}){kept}")
 
 
 def _read_range(response: Any, pattern: str) -> int | None:

@@ -1,5 +1,6 @@
 """From the official files to a cache."""
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -21,18 +22,13 @@ def get(
     *,
     on_progress: OnProgress | None = None,
 ) -> tuple[Path, Manifest, bool]:
-    """Make sure that the cache of a data set is there, from its official files if need be.
+    """Make sure that the cache of a data set is there, and return it, what is known about it, and whether it was made now.
 
     ``files`` is a folder with the official files, or the only one of them; by default they are downloaded, and kept if ``keep``.
-    Files without a published checksum must give the content of the results, unless ``accept_different``. Returns the cache, what
-    is known about it, and whether it was made now.
     """
     path = cache_path(name, folder)
-    try:
+    with contextlib.suppress(DualogicError):  # absent, or not to be read: made anew
         manifest = open_cache(name, path.parent)[1]
-    except DualogicError:  # absent, or not to be read: made anew
-        pass
-    else:
         if not manifest.sample:
             return path, manifest, False
     by_hand = [source for source in SOURCES[name] if source.by_hand]

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor
 
-from dualogic.errors import OptionError
-
 LARGEST_WEIGHT = 9
 
 
@@ -12,15 +10,9 @@ def make_graphs(count: int, seed: int, nodes: int = 15) -> tuple[Tensor, Tensor]
     """Draw connected graphs as in the paper's shortest distance task: adjacency and distances, float32 ``(count, nodes, nodes)``.
 
     A spanning tree first, then as many further edges, at random places, as bring the number of edges to one drawn uniformly
-    between a tree's and the complete graph's. Weights are uniform on 1..9; an absent edge is 0, and so is the diagonal. The same
-    seed gives the same graphs on every machine, and the first graphs do not depend on how many are asked for.
+    between a tree's and the complete graph's. Weights are uniform on 1..9; an absent edge is 0.
     """
-    if count < 0 or nodes < 1:
-        raise OptionError(f"count must be at least 0 and nodes at least 1; got count={count}, nodes={nodes}")
     generator = torch.Generator().manual_seed(seed)
-    if count == 0:
-        empty = torch.zeros(0, nodes, nodes)
-        return empty, empty.clone()
     adjacency = torch.stack([_draw_graph(nodes, generator) for _ in range(count)])
     return adjacency, measure_distances(adjacency)
 

@@ -1,11 +1,10 @@
-"""Small stand-ins for the data sets, in their exact form: for tests and ``--smoke`` runs, never for results.
+"""Small stand-ins for the data sets, in their exact form and marked as such: for tests and ``--smoke`` runs, never for results.
 
-Digits are scikit-learn's 8x8 digits enlarged, operators are drawn, photographs are a colour pattern per class under noise; so
-a network can learn something from each, but nothing of the real set. A stand-in is marked in its file and its manifest.
+Digits are scikit-learn's enlarged; symbols of formulas, dark on white, and photographs are a pattern per class under noise.
 """
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -28,10 +27,7 @@ CIFAR100_COARSE = (  # the superclass of each class
 
 
 def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
-    """Write a small stand-in for a data set, into a temporary folder, so that it is not found in place of the real set.
-
-    ``sizes`` are numbers of rows, ``train`` and ``test`` (STL-10 has ``test`` only), for HWF also of ``symbols``.
-    """
+    """Write a small stand-in for a data set; ``sizes`` are numbers of rows, ``train``, ``test`` and, for HWF, ``symbols``."""
     check_name(name)
     maker, defaults = _MAKERS[name]
     unknown = sorted(sizes.keys() - defaults.keys())
@@ -42,29 +38,21 @@ def make_sample(name: str, folder: Path, seed: int = 0, **sizes: int) -> Path:
 
 
 def _make_digits(rng: Generator, train: int, test: int, scale: int, padding: int) -> Arrays:
-    images, labels = _draw_digits(rng, train + test, scale, padding)
-    return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
-
-
-def _draw_digits(rng: Generator, count: int, scale: int, padding: int) -> tuple[Images, Images]:
+    """Small digits enlarged, and each shifted by up to half its padding, so that repeated rows differ."""
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
+    digits, count = load_digits(), train + test
     order = np.concatenate([rng.permutation(len(digits.target)) for _ in range(-(-count // len(digits.target)))])[:count]
-    small = (digits.images[order] * (255 / 16)).astype(np.uint8)
-    return _enlarge(rng, small, scale, padding), digits.target[order].astype(np.uint8)
-
-
-def _enlarge(rng: Generator, small: Images, scale: int, padding: int) -> Images:
-    """Enlarge ``(n, height, width)`` and shift each image by up to half its padding, so that repeated rows differ."""
+    small, labels = (digits.images[order] * (255 / 16)).astype(np.uint8), digits.target[order].astype(np.uint8)
     large = np.pad(small.repeat(scale, 1).repeat(scale, 2), [(0, 0), (padding, padding), (padding, padding)])
     shifts = rng.integers(-(padding // 2), padding // 2 + 1, (len(large), 2)).tolist()
-    return np.stack([np.roll(image, shift, (0, 1)) for image, shift in zip(large, shifts)])
+    images = np.stack([np.roll(image, shift, (0, 1)) for image, shift in zip(large, shifts)])
+    return {"train_x": images[:train], "train_y": labels[:train], "test_x": images[train:], "test_y": labels[train:]}
 
 
 def _make_formulas(rng: Generator, symbols: int, train: int, test: int) -> Arrays:
     classes = np.arange(max(symbols, len(ALPHABET))) % len(ALPHABET)
-    arrays: Arrays = {"symbols": _draw_symbols(rng, classes), "alphabet": np.array(list(ALPHABET))}
+    arrays: Arrays = {"symbols": 255 - _draw(rng, classes, ALPHABET, 45, colours=False), "alphabet": np.array(list(ALPHABET))}
     for split, count in (("train", train), ("test", test)):
         # Like the real set's, some test images occur in training formulas and some do not.
         most = len(classes) if split == "test" else max(len(classes) // 2, len(ALPHABET))
@@ -82,40 +70,13 @@ def _make_formulas(rng: Generator, symbols: int, train: int, test: int) -> Array
 
 def _evaluate(labels: list[int]) -> float:
     """Products and quotients from left to right, then sums; digits 1 to 9 are labels 0 to 8."""
-    total, sign, term = 0.0, 1.0, float(labels[0] + 1)
-    for operator, digit in zip(labels[1::2], labels[2::2]):
-        value = float(digit + 1)
-        if ALPHABET[operator] == "*":
-            term *= value
-        elif ALPHABET[operator] == "/":
-            term /= value
+    total, term = 0.0, float(labels[0] + 1)
+    for operator, digit in zip((ALPHABET[label] for label in labels[1::2]), labels[2::2]):
+        if operator in "*/":
+            term = term * (digit + 1) if operator == "*" else term / (digit + 1)
         else:
-            total, sign, term = total + sign * term, 1.0 if ALPHABET[operator] == "+" else -1.0, value
-    return total + sign * term
-
-
-def _draw_symbols(rng: Generator, classes: NDArray[np.integer]) -> Images:
-    digits, labels = _draw_digits(rng, 1797, 1, 0)
-    small = np.empty((len(classes), 8, 8), np.uint8)
-    for row, label in enumerate(classes):
-        small[row] = rng.choice(digits[labels == label + 1]) if label < 9 else _draw_operator(rng, ALPHABET[label])
-    ink = np.pad(_enlarge(rng, small, 5, 2), [(0, 0), (0, 1), (0, 1)])
-    return 255 - ink  # dark on white, as the real ones
-
-
-def _draw_operator(rng: Generator, operator: str) -> Images:
-    image = np.zeros((8, 8), np.uint8)
-    ink, middle = rng.integers(180, 256), rng.integers(3, 5)
-    diagonal = np.arange(1, 7)
-    if operator in "+-/":
-        image[middle, 1:7] = ink
-    if operator == "+":
-        image[1:7, middle] = ink
-    if operator == "/":
-        image[[1, 6], middle] = ink
-    if operator == "*":
-        image[diagonal, diagonal] = image[diagonal, 7 - diagonal] = ink
-    return np.maximum(image, rng.integers(0, 30, image.shape, dtype=np.uint8))
+            total, term = total + term, float(digit + 1 if operator == "+" else -digit - 1)
+    return total + term
 
 
 def _make_photographs(rng: Generator, *, classes: tuple[str, ...], coarse: tuple[int, ...] | None = None, **rows: int) -> Arrays:
@@ -126,16 +87,17 @@ def _make_photographs(rng: Generator, *, classes: tuple[str, ...], coarse: tuple
             labels = rng.permutation(labels)
         else:  # sorted by class, as the real set
             arrays[f"{split}_coarse"] = np.array(coarse, np.uint8)[labels]
-        arrays |= {f"{split}_x": _draw_photographs(rng, labels, classes), f"{split}_y": labels}
+        arrays |= {f"{split}_x": _draw(rng, labels, classes), f"{split}_y": labels}
     return arrays
 
 
-def _draw_photographs(rng: Generator, labels: Images, classes: tuple[str, ...]) -> Images:
+def _draw(rng: Generator, labels: NDArray[np.integer], classes: Sequence[str], size: int = 32, colours: bool = True) -> Images:
     # A class has the same pattern in every set that knows it, so that CIFAR-10 transfers to STL-10.
-    seeds = [zlib.crc32(word.encode()) for word in classes]
-    patterns = np.stack([np.random.default_rng(seed).integers(40, 216, (4, 4, 3)) for seed in seeds])
-    large = patterns[labels].repeat(8, 1).repeat(8, 2)
-    return np.clip(large + rng.normal(0, 25, large.shape), 0, 255).astype(np.uint8)
+    draws = [np.random.default_rng(zlib.crc32(word.encode())) for word in classes]
+    patterns = np.stack([draw.integers(40, 216, (4, 4, 3)) if colours else 230 * (draw.random((8, 8)) < 0.25) for draw in draws])
+    places = np.arange(size) * patterns.shape[1] // size
+    large: NDArray[np.int64] = patterns[labels][:, places[:, None], places]
+    return np.clip(large + rng.normal(0, 25 if colours else 15, large.shape), 0, 255).astype(np.uint8)
 
 
 _MAKERS: Mapping[str, tuple[Callable[..., Arrays], Mapping[str, int]]] = {

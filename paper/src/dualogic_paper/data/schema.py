@@ -23,9 +23,7 @@ class Entry:
 
     shape: tuple[int, ...]  # its exact shape in the real set
     dtype: str = "uint8"  # its element type, as numpy writes it
-    # what its first axis counts; entries with the same word have as many rows, and a sample may have fewer. Empty for an array
-    # whose shape is fixed in samples too.
-    rows: str = ""
+    rows: str = ""  # what its first axis counts, as others of the same word, of which a sample may have fewer; or nothing
 
 
 def _images(split: str, rows: int, *image: int, labels: tuple[str, ...] = ("y",)) -> dict[str, Entry]:
@@ -65,17 +63,14 @@ def check_name(name: str) -> None:
 
 
 def check_schema(name: str, arrays: Mapping[str, NDArray[np.generic]], *, sample: bool, where: str) -> None:
-    """Compare arrays with the documented form of a data set, and refuse them naming every difference.
+    """Refuse arrays that have not the documented form of a data set, naming every difference; samples may have fewer rows.
 
-    In a sample any number of rows will do, as long as arrays that belong together have equally many.
-
-    Example:
-        >>> import numpy as np
-        >>> arrays = {"test_x": np.zeros((8_000, 32, 32, 3), np.uint8), "test_y": np.zeros((8_000,), np.int64)}
-        >>> check_schema("stl10", arrays, sample=False, where="stl10.npz")
-        Traceback (most recent call last):
-            ...
-        dualogic.errors.DataError: stl10.npz is not a cache of stl10: test_y should be uint8 (8000,) and is int64 (8000,)
+    >>> import numpy as np
+    >>> arrays = {"test_x": np.zeros((8_000, 32, 32, 3), np.uint8), "test_y": np.zeros((8_000,), np.int64)}
+    >>> check_schema("stl10", arrays, sample=False, where="stl10.npz")
+    Traceback (most recent call last):
+        ...
+    dualogic.errors.DataError: stl10.npz is not a cache of stl10: test_y should be uint8 (8000,) and is int64 (8000,)
     """
     check_name(name)
     entries = SHAPES[name]
@@ -96,11 +91,8 @@ def check_schema(name: str, arrays: Mapping[str, NDArray[np.generic]], *, sample
         differences.append(f"{', '.join(unknown)} should not be there")
     if differences:
         raise DataError(f"{where} is not a cache of {name}: {'; '.join(differences)}")
-    if name == "hwf":
-        _check_formulas(arrays, where)
-
-
-def _check_formulas(arrays: Mapping[str, NDArray[np.generic]], where: str) -> None:
+    if name != "hwf":
+        return
     if "".join(arrays["alphabet"].tolist()) != ALPHABET:
         raise DataError(f"{where} is not a cache of hwf: its alphabet should be {ALPHABET} and is {arrays['alphabet'].tolist()}")
     for split in ("train", "test"):
@@ -110,7 +102,7 @@ def _check_formulas(arrays: Mapping[str, NDArray[np.generic]], where: str) -> No
                 raise DataError(f"{where} is not a cache of hwf: {key} should lie in -1..{limit - 1}")
 
 
-REFERENCE: Mapping[str, str] = {
+REFERENCE: Mapping[str, str] = {  # the content that the project's results were measured on
     "mnist": "7fee734672dea6608aa7747335ba52c59dd5c68222678cd3ddeeeb776a49ea0d",
     "usps": "420e3afd01a260e9724865da1b8b1c25f9dcac0c156ca2124de0528095641436",
     "hwf": "2a3641de4bdf92bdce2429234895bf51c9c24a21354e4d5db9595141dbbee064",
@@ -118,16 +110,14 @@ REFERENCE: Mapping[str, str] = {
     "cifar10": "25f7e0e45f8ac5fbf88483c642d105bc53e88e97f736f3f2031f22b7505815fb",
     "stl10": "b404584ae35a0761e66763b45e93af4d61794b5e6ca2e872d26733183083465a",
 }
-"""The content that the project's results were measured on."""
 
 
 def digest_content(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> str:
-    """SHA-256 of keys, types, shapes and elements, in the order of the keys.
-
-    The rows of HWF's ``symbols`` may stand in any order, so each formula is digested with the images it points to.
-    """
-    if name == "hwf":
-        arrays = _follow_images(arrays)
+    """SHA-256 of keys, types, shapes and elements, in the order of the keys."""
+    if name == "hwf":  # the rows of its symbols may stand in any order, so each formula is digested with its images
+        hashes = np.concatenate([hash_images(arrays["symbols"]), np.zeros((1, 32), np.uint8)])  # the last is what -1 points to
+        arrays = {key: array for key, array in arrays.items() if key != "symbols"}
+        arrays |= {f"{split}_images": hashes[arrays[f"{split}_images"].astype(np.int64)] for split in ("train", "test")}
     digest = hashlib.sha256()
     for key in sorted(arrays):
         array = np.ascontiguousarray(arrays[key])
@@ -144,28 +134,10 @@ def hash_images(images: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 def unseen_test_symbols(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np.bool_]:
-    """Mark the symbols of the test formulas, ``(formulas, 7)``, whose image is not, pixel for pixel, one of a training formula's.
-
-    HWF as published leaks: most images of its test formulas also occur, under other file names, in training formulas.
-    """
+    """Mark the symbols of the test formulas, ``(formulas, 7)``, whose image is not, pixel for pixel, one in training."""
     _, pixels = np.unique(hash_images(arrays["symbols"]), axis=0, return_inverse=True)
     pixels = pixels.reshape(-1)
     train, test = arrays["train_images"].astype(np.int64), arrays["test_images"].astype(np.int64)
     seen = np.zeros(len(pixels), bool)
     seen[pixels[train[train >= 0]]] = True
     return (test >= 0) & ~seen[pixels[test]]
-
-
-def unseen_test_formulas(arrays: Mapping[str, NDArray[np.generic]]) -> NDArray[np.bool_]:
-    """Mark the test formulas ``(test formulas,)`` all of whose symbols are unseen, see :func:`unseen_test_symbols`."""
-    ended = arrays["test_images"].astype(np.int64) < 0
-    whole: NDArray[np.bool_] = np.all(unseen_test_symbols(arrays) | ended, axis=1)
-    return whole
-
-
-def _follow_images(arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
-    hashes = np.concatenate([hash_images(arrays["symbols"]), np.zeros((1, 32), np.uint8)])  # the last row is what -1 points to
-    followed = {key: array for key, array in arrays.items() if key != "symbols"}
-    for split in ("train", "test"):
-        followed[f"{split}_images"] = hashes[arrays[f"{split}_images"].astype(np.int64)]
-    return followed

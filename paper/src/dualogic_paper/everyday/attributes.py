@@ -1,11 +1,9 @@
 """Attributes: sixty rules at once, all right, or six of them wrong.
 
-Twelve species have forty attributes, in one set for each species, and a sample shows its species as twenty noisy numbers.
-Sixty samples have labels for the first twenty attributes; only twelve of these have them for the other twenty. Sixty rules lead
-from the former to the latter: *a then b*, or *a then not b*. They are true of every species, and teach what labels hardly say.
-
-In ``attributes_wrong`` six of the sixty are wrong: each contradicts a right rule that stays, so somebody wrote both *a then b*
-and *a then not b*. A network can meet both by never saying *a*, or keep *a* and live with a rule that does not hold.
+A sample shows its species, one of twelve, as twenty noisy numbers. Sixty samples have labels for the first twenty attributes;
+only twelve of these have them for the other twenty. Sixty rules lead from the former to the latter: *a then b*, or *a then not
+b*. In ``attributes_wrong`` six of the sixty are wrong: each contradicts a right rule that stays. A network can meet both by never
+saying *a*, or keep *a* and live with a rule that does not hold.
 """
 
 import dataclasses
@@ -22,11 +20,9 @@ from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem,
 from dualogic_paper.everyday.training import ask, batches, perceptron, train
 
 SPECIES, FEATURES, ATTRIBUTES = 12, 20, 40
-HALF = ATTRIBUTES // 2
-"""Attributes before this one have more labels; rules lead from these to the others."""
+HALF = ATTRIBUTES // 2  # attributes before this one have more labels; rules lead from these to the others
 RULES = 60
-FULLY_LABELLED = 5
-"""One labelled sample in so many has labels for all attributes."""
+FULLY_LABELLED = 5  # one labelled sample in so many has labels for all attributes
 
 
 @dataclasses.dataclass(frozen=True)

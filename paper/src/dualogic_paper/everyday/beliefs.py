@@ -1,9 +1,8 @@
 """Beliefs: yes or no to simple questions about plants and animals, such as "is a daffodil a flower?".
 
-The facts are BeliefBank's: 85 entities by 41 predicates, of which one answer in ten has a label. A small network learns an
-embedding of each entity and each predicate. 254 rules lead from belief to belief: whatever is a bird can fly, and is no flower.
-Nothing but the network's own answers says where a rule applies, so a wrong yes teaches further wrong ones; a rule read
-backwards, from "cannot fly" to "is no bird", would take it back. One row of the loss is one rule about one entity.
+The facts are BeliefBank's: 85 entities by 41 predicates, of which one answer in ten has a label. 254 rules lead from belief to
+belief: whatever is a bird can fly, and is no flower. Nothing but the network's own answers says where a rule applies, so a wrong
+yes teaches further wrong ones. One row of the loss is one rule about one entity.
 """
 
 import dataclasses
@@ -19,14 +18,12 @@ from dualogic_paper.everyday.data import load
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
 from dualogic_paper.everyday.training import batches, perceptron, train
 
-LABELLED = 0.1
-"""The share of facts that have a label."""
+LABELLED = 0.1  # the share of facts that have a label
 ENTITIES_PER_BATCH = 17
 
 antecedent = dl.boolean("antecedent", input="logits")
 consequent = dl.boolean("consequent", input="logits")
-RULE = antecedent >> consequent
-"""Where a rule says "then not", the consequent is bound to minus its logit."""
+RULE = antecedent >> consequent  # where a rule says "then not", the consequent is bound to minus its logit
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """Causes: why a machine stopped, as one or several of five causes.
 
 Every stop has some cause; the rule is a plain *or* over five outputs. Wear is a cause of three stops in four, so that the *or*
-is mostly met by it and has nothing to say about the other four. It helps with the remaining quarter, whose causes are rare. A
-method that also pulls at operands which are not needed gives stops too many causes. There are 60 labelled stops and 1,500
-without.
+is mostly met by it. A method that also pulls at operands which are not needed gives stops too many causes. There are 60 labelled
+stops and 1,500 without.
 """
 
 from functools import partial
@@ -13,7 +12,7 @@ from torch import Tensor
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, percent
-from dualogic_paper.everyday.training import ask, batches, name_columns, perceptron, train_answers
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 CAUSES = ("wear", "heat", "dust", "power", "operator")
 FEATURES = 16
@@ -41,9 +40,8 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 60, pool: int = 1500,
     """Train a network with one output for each cause."""
     known, (others, _) = make_stops(labelled, 100 + seed), make_stops(pool, 2000 + seed)
     network, steps = perceptron(FEATURES, 64, len(CAUSES)), batches(pool, 100, epochs, seed)
-    train_answers(network, make_loss(RULE, pool), bind, known, others, steps)
     features, causes = make_stops(test, 30000 + seed)
-    said, true = ask(network, features) > 0, causes.bool()
+    said, true = train_answers(network, make_loss(RULE, pool), bind, known, others, steps, features) > 0, causes.bool()
     return {
         "f1": sum(f1(said[:, cause], true[:, cause]) for cause in range(len(CAUSES))) / len(CAUSES),
         "f1_wear": f1(said[:, 0], true[:, 0]),

@@ -1,8 +1,7 @@
 """Exactly one: digits read by ten separate yes-or-no outputs.
 
-A network with ten sigmoids has never been told that an image shows one digit and no other: "exactly one of the ten" is the
-rule. Ten images of each digit have labels, and about nine hundred have none. The rule alone cannot say *which* digit it is:
-whoever decides too early keeps a wrong answer.
+A network with ten sigmoids is told that an image shows exactly one digit. Ten images of each digit have labels, and about nine
+hundred have none. The rule alone cannot say *which* digit it is: whoever decides too early keeps a wrong answer.
 """
 
 import torch
@@ -12,7 +11,7 @@ from torch.nn.functional import one_hot
 import dualogic as dl
 from dualogic_paper.everyday.data import load_images
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, percent
-from dualogic_paper.everyday.training import ask, batches, perceptron, train_answers
+from dualogic_paper.everyday.training import batches, perceptron, train_answers
 
 DIGITS = 10
 LABELS_PER_DIGIT = 10
@@ -36,8 +35,8 @@ def run(make_loss: LossFactory, seed: int, pool: int = 1000, epochs: int = 40) -
     labelled, seen, tested = divide(labels, pool, seed)
     network = nn.Sequential(nn.Flatten(), *perceptron(64, 64, DIGITS))
     known, steps = (images[labelled], one_hot(labels[labelled], DIGITS).float()), batches(pool, 100, epochs, seed)
-    train_answers(network, make_loss(RULE, pool), lambda logits: {"is_digit": logits}, known, images[seen], steps, decay=0.0)
-    logits = ask(network, images[tested])
+    logic, views = make_loss(RULE, pool), (known, images[seen], steps, images[tested])
+    logits = train_answers(network, logic, lambda logits: {"is_digit": logits}, *views, decay=0.0)
     said = logits > 0
     return {
         "accuracy": percent(logits.argmax(1) == labels[tested]),

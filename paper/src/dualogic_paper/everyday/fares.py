@@ -1,9 +1,8 @@
 """Fares: the price of a ticket, with rules that begin with facts of the input.
 
-A railway has 60 receipts, whose prices were rounded and mistyped, and 1,500 passengers without one. Its terms say: over 60
-years of age nobody pays more than 5; under 6 nobody pays more than 1; whoever is of working age and goes further than 70 km
-pays 12 or more. Age and distance are inputs, in years and kilometres: where a rule applies is known, and only the price can
-give way. A method that treats 61 years as "hardly over 60", or lowers the prices of those who are 55, shows in the error.
+A railway has 60 receipts, whose prices were rounded and mistyped, and 1,500 passengers without one. Age and distance are inputs,
+in years and kilometres: where a rule applies is known, and only the price can give way. A method that treats 61 years as "hardly
+over 60", or lowers the prices of those who are 55, shows in the error.
 """
 
 import torch

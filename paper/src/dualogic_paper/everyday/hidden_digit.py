@@ -1,9 +1,8 @@
 """Hidden digit: a class without a single label, known by a rule alone.
 
 A network learns scikit-learn's digits from labels, but one digit has none. All it is told is how that digit looks upside down:
-what turns into a 9 is a 6 (``hidden_six``), or what turns into a 6 is a 9 (``hidden_nine``). The pool has images of all digits,
-without labels. The shortcut is to unlearn the other side, so that nothing turns into a 9 any more; the figures say how much of
-it is kept.
+what turns into a 9 is a 6 (``hidden_six``), or what turns into a 6 is a 9 (``hidden_nine``). The shortcut is to unlearn the other
+side, so that nothing turns into a 9 any more; the figures say how much of it is kept.
 """
 
 import functools

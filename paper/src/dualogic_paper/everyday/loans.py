@@ -1,9 +1,8 @@
 """Loans: a grade and an interest rate from a table of applicants.
 
 A lender has 80 past loans, whose grades and rates were noted carelessly, and 2,000 applications without either. The house has
-five rules: more income never costs more; whoever once failed to pay gets grade C or D, and pays 8 % or more; grade D pays 9 % or
-more; nobody pays less than 5 %. All five are true of the world that made the table. Two of them are about the 4 % who once
-failed to pay: a method that pushes "8 % or more" on everybody shows in the error of the rate.
+five rules, all true of the world that made the table. Two of them are about the 4 % who once failed to pay: a method that pushes
+"8 % or more" on everybody shows in the error of the rate.
 """
 
 import dataclasses
@@ -18,8 +17,7 @@ from dualogic_paper.everyday.training import batches, perceptron, train
 
 GRADES = ("A", "B", "C", "D")
 INCOME, DEFAULTED = 0, 3
-MISTAKES = 0.15
-"""The share of noted grades that are drawn at random; the noise of noted rates grows with it."""
+MISTAKES = 0.15  # the share of noted grades that are drawn at random; the noise of noted rates grows with it
 
 grade = dl.categorical("grade", len(GRADES), classes=list(GRADES), input="logits")
 rate = dl.var("rate")

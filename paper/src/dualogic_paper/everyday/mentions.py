@@ -1,8 +1,7 @@
 """Mentions: which of five mentions in a text are of the same thing, where *the same* is symmetric and transitive.
 
-The network sees two mentions at a time. Fifteen texts are labelled and 300 are not. The labels are soon known by heart, the rules
-are never quite met, and nothing is the same as anything else in a network that says no to all: a rule that is taught too hard
-ends there.
+The network sees two mentions at a time. Fifteen texts are labelled and 300 are not. The rules are met by a network that says no
+to all: a rule that is taught too hard ends there.
 """
 
 import torch

@@ -1,8 +1,7 @@
 """Parcels: which of four kinds a thing is, and how many kilograms it has, from ten features.
 
-The kind is labelled for 200 things; the weight for sixty others, fifteen percent off. So the kind is known much better. Rules say
-which weights a kind can have (``parcels``), or which kinds a weight leaves (``parcels_weighed``): a number that a network
-predicts may be wrong, be it what a rule concludes or what it starts from.
+The kind is labelled for 200 things; the weight for sixty others, fifteen percent off: the kind is known much better. Rules say
+which weights a kind can have (``parcels``), or which kinds a weight leaves (``parcels_weighed``).
 """
 
 import functools

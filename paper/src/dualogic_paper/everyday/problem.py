@@ -9,12 +9,9 @@ from torch import Tensor
 
 import dualogic as dl
 
-Metrics = dict[str, float]
-"""Figures of a run, by name. Shares are in percent."""
-HELD = "held"
-"""The figure that every problem reports: how often its rules hold, in percent."""
-LossFactory = Callable[..., dl.LogicLoss | None]
-"""Makes the loss of rules for so many samples, as ``LogicLoss`` does, or ``None`` where a network is trained without them."""
+Metrics = dict[str, float]  # figures of a run, by name; shares are in percent
+HELD = "held"  # the figure that every problem reports: how often its rules hold, in percent
+LossFactory = Callable[..., dl.LogicLoss | None]  # makes the loss of rules, or ``None`` to train without them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +24,7 @@ class Problem:
     primary: str = "f1"  # the figure by which methods are compared
     title: str = "F1"  # what that figure is called in tables
     lower_is_better: bool = False  # whether a small primary figure is a good one
-    # whether the defaults of the library were chosen on this problem; the others were only looked at meanwhile
-    tuned: bool = False
+    tuned: bool = False  # whether the library's defaults were chosen on it; others were only looked at meanwhile
 
     def __call__(self, make_loss: LossFactory, seed: int, **sizes: int) -> Metrics:
         """Train once, with other sizes if asked for, and measure. The global random state is as before afterwards."""
@@ -45,10 +41,9 @@ class Problem:
 def holds(rules: Mapping[str, dl.Formula], **tensors: Tensor) -> Tensor:
     """Which rule holds on which sample, ``(rules, samples)``.
 
-    Example:
-        >>> x = dl.var("x")
-        >>> holds({"low": x >= 0, "high": x <= 1}, x=torch.tensor([0.5, 2.0])).tolist()
-        [[True, True], [True, False]]
+    >>> x = dl.var("x")
+    >>> holds({"low": x >= 0, "high": x <= 1}, x=torch.tensor([0.5, 2.0])).tolist()
+    [[True, True], [True, False]]
     """
     bound: dict[str, Any] = dict(tensors)
     return torch.stack([rule.satisfied(**{name: bound[name] for name in rule.symbols}) for rule in rules.values()])

@@ -13,7 +13,7 @@ import torch
 
 from dualogic.errors import DualogicError, MissingExtraError
 from dualogic_paper.everyday.problems import PROBLEMS
-from dualogic_paper.everyday.setting import Setting
+from dualogic_paper.everyday.setting import NONE, Setting
 from dualogic_paper.everyday.store import Key, Run, Store
 from dualogic_paper.origin import find_commit, find_date
 
@@ -44,8 +44,7 @@ def run_missing(
 ) -> int:
     """Make the runs that a store lacks (or all, if ``again``), some at a time, and add each as soon as it has ended.
 
-    Returns how many ended with an error that is nobody's result, such as a mistake in the code. They are left out, as are those
-    that were skipped because a package is missing; the next call tries them again.
+    Returns how many ended with an error that is nobody's result. They are left out, as are those for which a package is missing.
     """
     done = set() if again else {run.key for run in store.read()}
     missing = [job for job in jobs if job.key not in done]
@@ -80,7 +79,7 @@ def run_job(job: Job) -> Run:
     return Run(
         *job.key,
         metrics,
-        options=job.setting.describe(),
+        options="" if job.setting.method == NONE else job.setting.make_method().describe(),
         failure=failure,
         seconds=round(time.process_time() - started, 2),
         date=find_date(),
@@ -92,7 +91,11 @@ def _run_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Run | Exc
     if workers == 1:
         threads = torch.get_num_threads()
         try:
-            yield from ((job, _try(job)) for job in jobs)
+            for job in jobs:
+                try:
+                    yield job, run_job(job)
+                except Exception as failed:
+                    yield job, failed
         finally:
             torch.set_num_threads(threads)
         return
@@ -113,10 +116,3 @@ def _run_all(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Run | Exc
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
-
-
-def _try(job: Job) -> Run | Exception:
-    try:
-        return run_job(job)
-    except Exception as error:
-        return error

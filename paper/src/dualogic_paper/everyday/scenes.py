@@ -1,8 +1,6 @@
 """Scenes: what a photo shows, with rules that say "exactly if" and "either or".
 
-Eleven labels: indoors or outdoors, one and never both; an animal exactly if there is a dog, a cat or a bird; a vehicle exactly
-if there is a car, a bus or a bicycle; and empty exactly if there is neither animal nor vehicle. There are 80 labelled photos
-and 1,500 without labels. The rules are equivalences, so each side speaks about the other.
+There are 80 labelled photos and 1,500 without labels. The rules are equivalences, so each side speaks about the other.
 """
 
 from functools import partial
@@ -12,7 +10,7 @@ from torch import Tensor
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import ask, batches, name_columns, perceptron, train_answers
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 ANIMALS, VEHICLES = ("dog", "cat", "bird"), ("car", "bus", "bicycle")
 LABELS = ["indoors", "outdoors", "animal", *ANIMALS, "vehicle", *VEHICLES, "empty"]
@@ -49,9 +47,8 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 80, pool: int = 1500,
     """Train a network with one output for each label."""
     known, (others, _) = make_photos(labelled, 100 + seed), make_photos(pool, 2000 + seed)
     network, steps = perceptron(FEATURES, 64, len(LABELS)), batches(pool, 100, epochs, seed)
-    train_answers(network, make_loss(RULES, pool), bind, known, others, steps)
     features, answers = make_photos(test, 30000 + seed)
-    logits = ask(network, features)
+    logits = train_answers(network, make_loss(RULES, pool), bind, known, others, steps, features)
     said, true = logits > 0, answers.bool()
     return {
         "f1": sum(f1(said[:, label], true[:, label]) for label in range(len(LABELS))) / len(LABELS),

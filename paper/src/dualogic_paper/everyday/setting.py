@@ -7,8 +7,7 @@ from typing import Any
 import dualogic as dl
 from dualogic_paper.arms import make_arm, parse_options
 
-NONE = "none"
-"""The name of training without rules."""
+NONE = "none"  # the name of training without rules
 METHODS = (NONE, *dl.methods.METHODS)
 
 
@@ -16,11 +15,10 @@ METHODS = (NONE, *dl.methods.METHODS)
 class Setting:
     """A method and the weight of its loss; makes losses, as a :data:`~dualogic_paper.everyday.problem.LossFactory`.
 
-    Example:
-        >>> Setting("dual:step=0.5").make_method().step
-        0.5
-        >>> Setting("none")({}) is None
-        True
+    >>> Setting("dual:step=0.5").make_method().step
+    0.5
+    >>> Setting("none")({}) is None
+    True
     """
 
     method: str  # a name from :data:`METHODS`, alone or with options: ``"dual"``, ``"dual:share=0.02,rule=exponentiated"``
@@ -54,10 +52,6 @@ class Setting:
         method = make_arm(self.name, parse_options(words)).method
         assert method is not None
         return method
-
-    def describe(self) -> str:
-        """The method with all its options, as they were when this was run."""
-        return "" if self.method == NONE else self.make_method().describe()
 
     def __call__(
         self, rules: dl.Formula | Mapping[str, dl.Formula], num_samples: int | None = None, **options: Any

@@ -1,9 +1,8 @@
 """Shop: which of 36 labels a product carries.
 
-Six departments have five kinds of goods each. A product carries the label of its kind and of its department, and one in three
-belongs to two departments. The shop writes down what it knows as 45 rules: a phone is electronics (30 of this sort); a product is
-of at most one kind within a department (6), and of some kind if it is in it (6); food is neither media nor electronics (2); every
-product is in some department (1). There are 150 labelled products and 1,500 without labels.
+Six departments have five kinds of goods each; one product in three belongs to two departments. 45 rules: a phone is electronics
+(30 of this sort); a product is of at most one kind within a department (6), and of some kind if it is in it (6); food is neither
+media nor electronics (2); every product is in some department (1). There are 150 labelled products and 1,500 without labels.
 """
 
 from functools import partial
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 
 import dualogic as dl
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import ask, batches, name_columns, train_answers
+from dualogic_paper.everyday.training import batches, name_columns, train_answers
 
 DEPARTMENTS = {
     "electronics": ("phone", "laptop", "tablet", "camera", "headset"),
@@ -74,9 +73,8 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 150, pool: int = 1500
     """Train a network with one output for each label."""
     known, (others, _) = make_products(labelled, 50 + seed), make_products(pool, 1060 + seed)
     network = nn.Sequential(nn.Linear(FEATURES, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, len(LABELS)))
-    train_answers(network, make_loss(RULES, pool), bind, known, others, batches(pool, 100, epochs, seed), decay=0.0)
-    features, labels = make_products(test, 2070 + seed)
-    logits = ask(network, features)
+    (features, labels), steps = make_products(test, 2070 + seed), batches(pool, 100, epochs, seed)
+    logits = train_answers(network, make_loss(RULES, pool), bind, known, others, steps, features, decay=0.0)
     said, true = logits > 0, labels.bool()
     held = holds(RULES, **bind(logits))
     return {

@@ -1,8 +1,7 @@
 """Stages: which of five stages of sleep each of sixteen moments of a night is, where it is known which may follow which.
 
-Eight nights are labelled and 200 are not. The signal is weak, and the network sees one moment at a time, so without rules it is
-right about half of the time, and nearly every night has a change that cannot be. All changes are allowed in a night of which the
-network says the same stage from end to end: a rule that is taught too hard ends there.
+Eight nights are labelled and 200 are not. The signal is weak, and the network sees one moment at a time. All changes are allowed
+in a night of which the network says the same stage from end to end: a rule that is taught too hard ends there.
 """
 
 import torch

@@ -16,7 +16,6 @@ try:
     import fcntl
 except ImportError:  # not on Windows, where two commands must not share a folder
     fcntl = None  # type: ignore[assignment]
-
 Key = tuple[str, str, float, int]
 
 

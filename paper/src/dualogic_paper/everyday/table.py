@@ -33,6 +33,10 @@ class Row:
         """Of the primary figure."""
         return statistics.mean(self.figures.values())
 
+    def show(self, problem: Problem) -> tuple[str, str]:
+        """The mean figure, and how often the rules hold."""
+        return f"{self.mean:.{problem.decimals}f}", f"{statistics.mean(self.held.values()):.1f}"
+
 
 def collect(problem: Problem, runs: Sequence[Run]) -> dict[Setting, Row]:
     """The rows of a problem, in the order of the methods."""
@@ -66,9 +70,7 @@ def best_other(problem: Problem, rows: Mapping[Setting, Row]) -> Row | None:
     """The best method besides ``dual`` and no rule, by its mean; one that fails with some seeds does not count."""
     known = (NO_RULE.name, DUAL.name)
     others = [row for row in rows.values() if row.setting.name not in known and row.figures and not row.failed]
-    if not others:
-        return None
-    return (min if problem.lower_is_better else max)(others, key=lambda row: row.mean)
+    return (min if problem.lower_is_better else max)(others, key=lambda row: row.mean, default=None)
 
 
 def make_problem_table(problem: Problem, runs: Sequence[Run]) -> str:
@@ -85,7 +87,7 @@ def make_problem_table(problem: Problem, runs: Sequence[Run]) -> str:
             for reference in (NO_RULE, DUAL)
         )
         seeds = f"{len(row.figures)} of {len(row.figures) + row.failed}" if row.failed else str(len(row.figures))
-        cells.append((name, _show_mean(problem, row), _show_held(row), to_no_rule, to_dual, seeds))
+        cells.append((name, *row.show(problem), to_no_rule, to_dual, seeds))
     heads = ("method", problem.title, "rules held, %", "better than no rule by", "better than `dual` by", "seeds")
     return pipe_table(heads, cells)
 
@@ -98,10 +100,7 @@ def make_short_table(runs: Sequence[Run]) -> str:
         if not rows:
             continue
         plain, dual, other = rows.get(NO_RULE), rows.get(DUAL), best_other(problem, rows)
-        cells = [
-            "" if row is None or not row.figures else f"{_show_mean(problem, row)} ({_show_held(row)})"
-            for row in (plain, dual, other)
-        ]
+        cells = ["" if row is None or not row.figures else "{} ({})".format(*row.show(problem)) for row in (plain, dual, other)]
         if other is not None:
             cells[2] = f"`{other.setting.label}` {cells[2]}"
         difference = "" if dual is None else _show_difference(problem, gain(problem, dual, plain))
@@ -125,14 +124,6 @@ def make_problem_tables(runs: Sequence[Run]) -> str:
 def make_tables(runs: Sequence[Run]) -> str:
     """The short table, then those of the problems."""
     return f"{make_short_table(runs)}\n\n{make_problem_tables(runs)}" if runs else NO_RUNS
-
-
-def _show_mean(problem: Problem, row: Row) -> str:
-    return f"{row.mean:.{problem.decimals}f}"
-
-
-def _show_held(row: Row) -> str:
-    return f"{statistics.mean(row.held.values()):.1f}"
 
 
 def _show_difference(problem: Problem, difference: Difference | None) -> str:
@@ -159,12 +150,11 @@ def list_problems(runs: Sequence[Run]) -> str:
     return "\n\n".join(parts)
 
 
-BLOCKS: dict[str, Callable[[Sequence[Run]], str]] = {
+BLOCKS: dict[str, Callable[[Sequence[Run]], str]] = {  # what stands between ``<!-- NAME -->`` and ``<!-- /NAME -->`` of pages
     "everyday": make_short_table,
     "everyday problems": list_problems,
     "everyday tables": make_problem_tables,
 }
-"""What stands between ``<!-- NAME -->`` and ``<!-- /NAME -->`` of pages, by name."""
 
 
 def update_page(page: str, runs: Sequence[Run]) -> str:

@@ -1,9 +1,8 @@
 """Tags: names of persons, organisations and places in sentences of 4 to 20 words.
 
-A recurrent network tags each word: ``B-PER`` begins a person, ``I-PER`` goes on with one, ``O`` is outside. Two things are true
-of every sentence: an ``I-X`` follows a ``B-X`` or an ``I-X``, and none begins a sentence. Words that go on with a name also occur
-outside of names, so the neighbours decide. There are 60 tagged sentences and 800 without tags. Saying fewer names also meets the
-rules: that shortcut shows in the number of names found.
+A recurrent network tags each word: ``B-PER`` begins a person, ``I-PER`` goes on with one, ``O`` is outside. Words that go on
+with a name also occur outside of names, so the neighbours decide. There are 60 tagged sentences and 800 without tags. Saying
+fewer names also meets the rules: that shortcut shows in the number of names found.
 """
 
 from collections.abc import Sequence
@@ -23,9 +22,7 @@ LONGEST = 20
 WORDS = 120
 """Word 0 fills up; 1 to 60 are ordinary; 61 to 90 begin a name, ten for each kind; 91 to 119 go on with one, or are ordinary."""
 IGNORED = -100
-
-Sentence = tuple[Tensor, Tensor]
-"""Words and tags, ``(length,)`` each."""
+Sentence = tuple[Tensor, Tensor]  # words and tags, ``(length,)`` each
 
 position = dl.axis("position", max=LONGEST)
 tag = dl.categorical("tag", len(TAGS), shape=(position,), classes=TAGS, input="logits")
@@ -96,9 +93,8 @@ def collate(sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
 def find_names(tags: Sequence[int]) -> set[tuple[int, int, str]]:
     """The names in a sentence: first word, the word after the last, and kind. An ``I-X`` that follows nothing is no name.
 
-    Example:
-        >>> sorted(find_names([TAGS.index(tag) for tag in ("B-PER", "I-PER", "O", "I-LOC", "B-LOC")]))
-        [(0, 2, 'PER'), (4, 5, 'LOC')]
+    >>> sorted(find_names([TAGS.index(tag) for tag in ("B-PER", "I-PER", "O", "I-LOC", "B-LOC")]))
+    [(0, 2, 'PER'), (4, 5, 'LOC')]
     """
     found: set[tuple[int, int, str]] = set()
     start = 0

@@ -13,9 +13,8 @@ import dualogic as dl
 def batches(count: int, size: int, epochs: int, seed: int) -> Iterator[Tensor]:
     """Positions of samples, in a new order each epoch; the same for every method. The last of an epoch may be smaller.
 
-    Example:
-        >>> sorted(torch.cat(list(batches(5, size=2, epochs=1, seed=0))).tolist())
-        [0, 1, 2, 3, 4]
+    >>> sorted(torch.cat(list(batches(5, size=2, epochs=1, seed=0))).tolist())
+    [0, 1, 2, 3, 4]
     """
     generator = torch.Generator().manual_seed(seed)
     for _ in range(epochs):
@@ -54,10 +53,11 @@ def train_answers(
     labelled: tuple[Tensor, Tensor],
     pool: Tensor,
     steps: Iterable[Tensor],
+    tests: Tensor,
     decay: float = 1e-2,
-) -> None:
+) -> Tensor:
     """Train a network that gives the logits of yes-or-no answers, by labelled features with their answers ``(n, answers)``, and
-    by rules about a pool of features; ``bind`` names the logits as the rules do.
+    by rules about a pool of features; ``bind`` names the logits as the rules do. What it says about tests, then.
     """
     known, answers = labelled
 
@@ -65,6 +65,7 @@ def train_answers(
         return answers.shape[1] * binary_cross_entropy_with_logits(network(known), answers)
 
     train(network, logic, steps, task_loss, lambda index: bind(network(pool[index])), decay=decay)
+    return ask(network, tests)
 
 
 @torch.no_grad()
@@ -82,9 +83,8 @@ def name_columns(names: Sequence[str], columns: Tensor) -> dict[str, Tensor]:
 def perceptron(*widths: int) -> nn.Sequential:
     """Linear layers of these widths, with ReLU between them.
 
-    Example:
-        >>> perceptron(20, 64, 3)(torch.zeros(2, 20)).shape
-        torch.Size([2, 3])
+    >>> perceptron(20, 64, 3)(torch.zeros(2, 20)).shape
+    torch.Size([2, 3])
     """
     layers = [layer for pair in itertools.pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())]
     return nn.Sequential(*layers[:-1])

@@ -1,10 +1,9 @@
 """Tumours: a real table, with rules between answers that all have labels.
 
-The table is scikit-learn's breast cancer data: 569 tumours with thirty measurements of their cells. Four answers are asked for:
-is it malignant, are its largest cells large, are they small, are they dented? The network sees the mean cells (and how much
-they vary) and not the largest ones. Thirty tumours have all labels. Four rules are true of every row of the table: large or
-dented means malignant, small means not malignant, and nothing is both large and small. Both sides of a rule are known about
-equally well, so that neither should simply be believed.
+The table is scikit-learn's breast cancer data: 569 tumours with thirty measurements of their cells. Is it malignant, are its
+largest cells large, are they small, are they dented? The network sees the mean cells and not the largest ones. Thirty tumours
+have all labels. Four rules are true of every row. Both sides of a rule are known about equally well, so that neither should
+simply be believed.
 """
 
 from functools import partial
@@ -15,14 +14,12 @@ from torch import Tensor
 import dualogic as dl
 from dualogic_paper.everyday.data import load
 from dualogic_paper.everyday.problem import HELD, LossFactory, Metrics, Problem, f1, holds, percent
-from dualogic_paper.everyday.training import ask, batches, name_columns, perceptron, train_answers
+from dualogic_paper.everyday.training import batches, name_columns, perceptron, train_answers
 
 ANSWERS = ("malignant", "large", "small", "dented")
 bind = partial(name_columns, ANSWERS)
-LARGE, SMALL, DENTED = 128.0, 85.0, 0.176
-"""Bounds on the largest perimeter, from above and from below, and on the share of concave points."""
-SEEN = 20
-"""Measurements that the network sees: means and errors come first in the table, the largest cells last."""
+LARGE, SMALL, DENTED = 128.0, 85.0, 0.176  # bounds on the largest perimeter, and on the share of concave points
+SEEN = 20  # measurements that the network sees: means and errors come first in the table, the largest cells last
 
 malignant, large, small, dented = (dl.boolean(name, input="logits") for name in ANSWERS)
 RULES = {"large": large >> malignant, "dented": dented >> malignant, "small": small >> ~malignant, "sizes": ~(large & small)}
@@ -45,8 +42,8 @@ def run(make_loss: LossFactory, seed: int, labelled: int = 30, pool: int = 300, 
     """Train a network with four outputs on the first rows; the pool has them too; the rows after the pool are for the test."""
     features, answers = load_tumours(seed)
     network, known = perceptron(SEEN, 32, len(ANSWERS)), (features[:labelled], answers[:labelled].float())
-    train_answers(network, make_loss(RULES, pool), bind, known, features, batches(pool, 60, epochs, seed))
-    logits = ask(network, features[pool:])
+    steps = batches(pool, 60, epochs, seed)
+    logits = train_answers(network, make_loss(RULES, pool), bind, known, features, steps, features[pool:])
     said, true = logits > 0, answers[pool:]
     return {
         "f1": sum(f1(said[:, answer], true[:, answer]) for answer in range(len(ANSWERS))) / len(ANSWERS),

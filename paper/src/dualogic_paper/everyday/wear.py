@@ -1,9 +1,8 @@
 """Wear: how worn a tool is, from twelve noisy readings of its sensors.
 
-Forty tools were taken apart and measured. For four hundred others only the hours in use are known, and it is known that more
-hours never mean less wear. So the rule is about pairs of tools, and the hours are no input of the network: a new tool comes
-without a log. In ``wear_all_pairs`` a batch gives all its pairs, with the order of the hours as the antecedent and one row of
-weights for all of them. In ``wear_chosen_pairs`` two thousand pairs are chosen beforehand, in their order, with a row for each.
+Forty tools were taken apart and measured. Of four hundred others the hours in use are known, and more hours never mean less
+wear; the hours are no input of the network. In ``wear_all_pairs`` a batch gives all its pairs, with the order of the hours as the
+antecedent and one row of weights. In ``wear_chosen_pairs`` two thousand pairs are chosen beforehand, with a row for each.
 """
 
 import dataclasses

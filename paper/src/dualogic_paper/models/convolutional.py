@@ -6,11 +6,19 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-
-from dualogic_paper.models.norm import BatchNormReLU
+from torch.nn import functional
 
 # Channels of the 3 x 3 convolutions of each stage of VGG16 (table 1, column D).
 VGG16_STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+
+
+class BatchNormReLU(nn.BatchNorm2d):
+    """``relu(batch_norm(images) + residual)``."""
+
+    def forward(self, images: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Images and residual ``(batch, channels, height, width)``."""
+        normal = super().forward(images)
+        return functional.relu(normal if residual is None else normal + residual)
 
 
 class Network(nn.Module):
@@ -34,8 +42,7 @@ class Network(nn.Module):
 def vgg16(classes: int) -> Network:
     """Stages of 3 x 3 convolutions, each with batch normalisation and ReLU, and 2 x 2 max pooling: 14.7 million parameters.
 
-    Source: Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015. At
-    32 x 32 pixels, the five stages leave one pixel, and a single linear layer takes the place of the three.
+    Source: Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015.
     """
     layers: list[nn.Module] = []
     channels = 3
@@ -118,8 +125,7 @@ class Dense(nn.Module):
 def densenet(depth: int, growth: int, classes: int) -> Network:
     """DenseNet-BC: three blocks of bottleneck layers; between them, channels and pixels are halved.
 
-    Source: Huang, Liu, van der Maaten, Weinberger, "Densely Connected Convolutional Networks", CVPR 2017, section 3 and its
-    CIFAR experiments. A depth of ``6 n + 4`` gives blocks of ``n`` bottleneck layers, each with ``growth`` new channels.
+    Source: Huang, Liu, van der Maaten, Weinberger, "Densely Connected Convolutional Networks", CVPR 2017, CIFAR experiments.
     """
     layers: list[nn.Module] = [_convolution(3, 2 * growth, 3)]
     channels = 2 * growth

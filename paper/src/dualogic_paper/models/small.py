@@ -5,26 +5,20 @@ from collections.abc import Sequence
 from torch import nn
 
 
-def lenet5(classes: int = 10, channels: int = 1, pixels: int = 32) -> nn.Sequential:
-    """Two convolutions and three layers, from images ``(n, channels, pixels, pixels)`` to logits ``(n, classes)``.
+def lenet5(classes: int = 10) -> nn.Sequential:
+    """Two convolutions and three layers, from images ``(n, 1, 32, 32)`` to logits ``(n, classes)``.
 
-    Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", 1998; with ReLU, max
-    pooling and full connections, as it is built today.
+    Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", 1998; built as today.
     """
-    side = ((pixels - 4) // 2 - 4) // 2
     return nn.Sequential(
-        *(nn.Conv2d(channels, 6, 5), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
-        *(nn.Linear(16 * side * side, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, classes)),
+        *(nn.Linear(16 * 5 * 5, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, classes)),
     )
 
 
 def mlp(inputs: int, hidden: Sequence[int], outputs: int, first_output: float = 0.0) -> nn.Sequential:
-    """Linear layers with ReLU after each, the last one too: what is predicted is never negative.
-
-    A ``first_output`` other than 0 is what the last layer's biases are before training. An output that is 0 for every sample has
-    no gradient, and a bias near what is to be predicted keeps it from starting so.
-    """
+    """Linear layers with ReLU after each, the last one too; ``first_output``, if not 0, is what the last biases start from."""
     layers: list[nn.Module] = [nn.Flatten()]
     for before, after in zip((inputs, *hidden), (*hidden, outputs)):
         layers += [nn.Linear(before, after), nn.ReLU()]

@@ -11,13 +11,11 @@ from torch import Tensor
 class Batches:
     """The order of samples: a pure function of the seed and the epoch, so that a run can go on from any epoch.
 
-    An epoch ends with the shorter of the two lists. All steps have the same size, so that a step can be recorded and replayed; an
-    epoch leaves out at most ``steps`` samples of the shorter list, other ones each time.
+    All steps have the same size, so that a step can be recorded; an epoch leaves out some samples, other ones each time.
 
-    Example:
-        >>> batches = Batches(labelled=10, pool=7, batch=4, steps=count_steps(10, 7, 4), seed=0)
-        >>> [tuple(part.shape) for part in batches.epoch(0)]
-        [(2, 4), (2, 3)]
+    >>> batches = Batches(labelled=10, pool=7, batch=4, steps=count_steps(10, 7, 4), seed=0)
+    >>> [tuple(part.shape) for part in batches.epoch(0)]
+    [(2, 4), (2, 3)]
     """
 
     labelled: int  # how many labelled samples there are

@@ -15,17 +15,15 @@ from dualogic_paper.tasks.task import AT_LEAST_ONE, Limit
 class Config:
     """One run.
 
-    Example:
-        >>> from dualogic_paper.tasks import Digits
-        >>> config = Config(Digits(epochs=1), method="semantic")
-        >>> config.arm.name, config.rule_weight, config.learning_rate
-        ('semantic', 0.5, 0.0005)
+    >>> from dualogic_paper.tasks import Digits
+    >>> config = Config(Digits(epochs=1), method="semantic")
+    >>> config.arm.name, config.rule_weight, config.learning_rate
+    ('semantic', 0.5, 0.0005)
     """
 
     task: Task  # the experiment with its hyper-parameters
     method: str = "dual"  # the name of an arm; see :mod:`dualogic_paper.arms`
-    # of the method; those that the task knows to be good for it come first
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the method, after those that the task sets
     weight: float | None = None  # a factor of the rule's loss; the task's for this method by default
     seed: int = 0  # of the division of the data, the weights and the order of batches
     precision: Literal["32-true", "bf16-mixed", "64-true"] = "32-true"  # of the network; costs and duals are float32 at least
@@ -46,11 +44,7 @@ class Config:
     @property
     def arm(self) -> Arm:
         """The method with its options."""
-        return make_arm(self.method, self._all_options)
-
-    @property
-    def _all_options(self) -> dict[str, Any]:
-        return {**self.setting.options, **self.options}
+        return make_arm(self.method, self.settings["options"])
 
     @property
     def rule_weight(self) -> float:
@@ -66,7 +60,8 @@ class Config:
     @property
     def settings(self) -> dict[str, Any]:
         """What is in force where a task knows better for this method: the rule's weight, the learning rate, options."""
-        return {"weight": self.rule_weight, "learning_rate": self.learning_rate, "options": self._all_options}
+        options = {**self.setting.options, **self.options}
+        return {"weight": self.rule_weight, "learning_rate": self.learning_rate, "options": options}
 
     @property
     def about(self) -> dict[str, Any]:
@@ -97,7 +92,6 @@ class Machine:
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # ``"auto"`` takes a GPU if there is one
     devices: int = 1  # how many processes share every batch
     capture: bool | None = None  # record a step once as a CUDA graph and replay it; by default on one GPU
-    tune: bool = False  # let cuDNN time its algorithms before it chooses one; pays for long runs of large networks
     checkpoint_seconds: float = 10.0  # the least time between two checkpoints; the last epoch always has one
     data: Path | None = None  # the folder of the data sets; the usual place by default
     events: bool = False  # write TensorBoard events into the run folder
@@ -107,8 +101,7 @@ class Machine:
         Limit(0).check("checkpoint_seconds", self.checkpoint_seconds)
 
 
-GONE = {"decayed": "all", "augment": "crop"}
-"""Hyper-parameters that there were, and the value with which each did nothing."""
+GONE = {"decayed": "all", "augment": "crop", "pixels": 32}  # former hyper-parameters, and the value with which each did nothing
 
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:

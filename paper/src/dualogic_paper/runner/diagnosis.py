@@ -17,10 +17,8 @@ from dualogic_paper.tasks.task import Problem, Samples
 def diagnose_samples(
     problem: Problem, network: nn.Module, logic: LogicLoss | None = None, pool: Tensor | None = None, worst: int = 0
 ) -> tuple[ShortcutReport, Samples]:
-    """A report on validation samples, or on samples of the pool with their duals.
-
-    Nothing is drawn at random and nothing is changed, so that a run computes the same with and without it. The pool's samples are
-    rows of the table in their order; duals are looked at if ``logic`` has the problem's own rules.
+    """A report on validation samples, or on the pool's, with their duals if ``logic`` has the problem's own rules; draws nothing
+    at random and changes nothing.
     """
     index = None if pool is None else spread(len(pool)).to(pool.device)
     samples = problem.samples(network, None if pool is None or index is None else pool[index])

@@ -23,11 +23,8 @@ CHECKPOINT, MODEL, DUALS = "checkpoint.pt", "model.pt", "duals.pt"
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-    """The files of one run.
-
-    ``config.json``, ``metrics.jsonl`` (a line for each measured epoch), ``checkpoint.pt`` (all that is needed to go on), and
-    when the run has ended ``model.pt`` (the chosen weights), ``duals.pt`` (the state of the ``LogicLoss``), ``diagnosis.json``
-    (how its rules are satisfied, for ``dualogic report``) and ``result.json``.
+    """The files of one run: ``config.json``, ``metrics.jsonl``, ``checkpoint.pt``, and when it has ended ``model.pt`` (the chosen
+    weights), ``duals.pt`` (the state of the ``LogicLoss``), ``diagnosis.json`` (for ``dualogic report``) and ``result.json``.
     """
 
     path: Path

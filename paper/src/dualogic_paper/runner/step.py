@@ -1,6 +1,5 @@
 """One step of training: run as it stands, or recorded once as a CUDA graph and replayed; and a slow copy of the network."""
 
-import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable
@@ -17,9 +16,8 @@ DECAY = 0.999
 class Teacher(nn.Module):
     """An exponential average of a network's parameters; its norms go by the statistics of each batch.
 
-    Averaged running statistics are not those of the averaged network, which would be unsure of nearly everything with them.
-    :class:`torch.optim.swa_utils.AveragedModel` does the same, but waits for the device at each update, which a recorded step
-    cannot do.
+    With averaged running statistics it would be unsure of nearly everything. :class:`torch.optim.swa_utils.AveragedModel` waits
+    for the device at each update, which a recorded step cannot do.
     """
 
     def __init__(self, network: nn.Module, fabric: Any) -> None:
@@ -43,8 +41,7 @@ class Teacher(nn.Module):
             torch._foreach_lerp_(self._mine, self._theirs, 1 - DECAY)
 
 
-WARM_UP = 3
-"""Steps before recording, in which libraries choose and load their kernels."""
+WARM_UP = 3  # steps before recording, in which libraries choose and load their kernels
 
 
 @dataclasses.dataclass(eq=False)
@@ -101,8 +98,11 @@ class CapturedStep(Step):
     def __call__(self, chosen: Tensor, rows: Tensor) -> None:
         self._calls[self.active] += 1
         if self._calls[self.active] <= WARM_UP:
-            with self._aside():
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
                 super().__call__(chosen, rows)
+            torch.cuda.current_stream().wait_stream(stream)
             return
         if not self._graphs:
             self._chosen, self._rows = chosen.clone(), rows.clone()
@@ -115,11 +115,3 @@ class CapturedStep(Step):
         self._chosen.copy_(chosen)
         self._rows.copy_(rows)
         self._graphs[self.active].replay()
-
-    @contextlib.contextmanager
-    def _aside(self) -> Any:
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            yield
-        torch.cuda.current_stream().wait_stream(stream)

@@ -17,13 +17,10 @@ from dualogic.report import brief, check_config, is_number, read_object, to_numb
 from dualogic_paper.origin import shorten
 from dualogic_paper.runner.config import Config
 
-SEAL = b"\ndualogic sha256 "
-"""Stands between a saved file and its checksum; torch.load does not look behind the end of what it reads."""
+SEAL = b"\ndualogic sha256 "  # between a saved file and its checksum; torch.load does not look behind what it reads
 _LENGTH = len(SEAL) + 64 + 1
-PARTS = ("validation", "test", "last", "pool")
-"""Fields of a result that hold numbers by name."""
-ABOUT, FACTS = "about", "facts"
-"""What a configuration and a result say to ``dualogic report`` besides."""
+PARTS = ("validation", "test", "last", "pool")  # fields of a result that hold numbers by name
+ABOUT, FACTS = "about", "facts"  # what a configuration and a result say to ``dualogic report`` besides
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +40,7 @@ class Result:
     machine: dict[str, str]  # where it ran
     commit: str  # of dualogic
     failure: str | None = None  # why training stopped early; ``None`` if it did not
-    # see :attr:`~dualogic_paper.runner.config.Config.settings`; ``None`` in results of earlier versions
-    settings: dict[str, Any] | None = None
+    settings: dict[str, Any] | None = None  # those of the configuration in force; ``None`` in results of earlier versions
     date: str = ""  # of the end of the run, in UTC; empty in results of earlier versions
 
     def as_dict(self) -> dict[str, Any]:

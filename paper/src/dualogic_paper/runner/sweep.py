@@ -32,8 +32,7 @@ def run_all(
     """Train each configuration that has no result yet, in the folder of all runs or one for each; those that were stopped go on.
 
     Refuses at once if a folder holds a run of another configuration; after all runs, if some stopped with an error or have
-    damaged files. Those that diverged have a result that says so; one that computed nothing leaves no folder. Returns the
-    folders; ``on_epoch`` is called only with one job at a time.
+    damaged files. Returns the folders; ``on_epoch`` is called only with one job at a time.
     """
     if jobs < 1:
         raise OptionError(f"--jobs must be at least 1; got {jobs}")

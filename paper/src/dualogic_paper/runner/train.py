@@ -24,18 +24,14 @@ from dualogic_paper.runner.folder import CHECKPOINT, DIAGNOSIS, DUALS, METRICS, 
 from dualogic_paper.runner.step import CapturedStep, Step, Teacher
 from dualogic_paper.runner.stored import FACTS, Result, first_line, list_facts
 
-INSPECTIONS = 20
-"""How often, in a run, the duals are set beside what holds on the pool."""
+INSPECTIONS = 20  # how often, in a run, the duals are set beside what holds on the pool
 WARM_UP_SHARE = 0.1
-
 OnEpoch = Callable[[int, dict[str, float]], None]
 
 
 def train(config: Config, machine: Machine, folder: RunFolder | None = None, on_epoch: OnEpoch | None = None) -> Result:
-    """Train one network and measure it; go on where an earlier call with the same folder was stopped.
-
-    Each epoch is a pure function of the state at its start, the seed and its number. So a run that is killed at any moment and
-    started again computes what it would have computed, bit for bit on a CPU.
+    """Train one network and measure it; go on where an earlier call with the same folder was stopped, bit for bit on a CPU: each
+    epoch is a pure function of the state at its start, the seed and its number.
     """
     from lightning.fabric import Fabric
 
@@ -53,7 +49,6 @@ def _train(fabric: Any, config: Config, machine: Machine, folder: RunFolder | No
     devices = [fabric.device] if fabric.device.type == "cuda" else []
     if devices:
         torch.set_float32_matmul_precision("high")  # as convolutions have it by default
-        torch.backends.cudnn.benchmark = machine.tune or torch.backends.cudnn.benchmark
     with torch.random.fork_rng(devices):
         loop = Loop(fabric, config, machine, folder)
         loop.resume()
@@ -82,7 +77,7 @@ class Loop:
         torch.manual_seed(mix_seed(config.seed))
         self.problem = task.make_problem(config.seed, machine.data, device)
         labelled, unlabelled = self.problem.labelled, self.problem.unlabelled
-        self.pool = {"labelled": labelled, "unlabelled": unlabelled, "all": torch.cat([labelled, unlabelled])}[task.rule_on]
+        self.pool = labelled if task.rule_on == "labelled" else unlabelled
         if not len(labelled) or not len(self.pool):
             what = "labelled samples to train on" if not len(labelled) else f"{task.rule_on} samples for the rule"
             raise OptionError(f"the task {task.name!r} with such options has no {what}; change its sizes or shares, or --rule-on")
@@ -104,17 +99,10 @@ class Loop:
             self.logic = logic.to(device)
         self.teacher = None if task.view == "same" else Teacher(_unwrap(self.network), fabric)
         control = config.arm.control
-        self.step = (CapturedStep if captured else Step)(
-            self.problem,
-            self.network,
-            self.optimizer,
-            make_control(control, self.problem, config.rule_weight) if control else self.logic,
-            fabric.backward,
-            labelled.to(device),
-            self.pool.to(device),
-            task.show_pool,
-            self.teacher,
-        )
+        rule = make_control(control, self.problem, config.rule_weight) if control else self.logic
+        trained, samples = (self.problem, self.network, self.optimizer), (labelled.to(device), self.pool.to(device))
+        make = CapturedStep if captured else Step
+        self.step = make(*trained, rule, fabric.backward, *samples, task.show_pool, self.teacher)
         self.best_weights: dict[str, Tensor] = {}
         self.progress = Progress()
         self._saved = time.monotonic()
@@ -178,7 +166,8 @@ class Loop:
         if self.logic is not None:
             row.update({f"delta/{name}": value for name, value in zip(self.logic.rules, self.logic.delta.tolist())})
         if progress.epoch == task.epochs or progress.epoch % max(1, task.epochs // INSPECTIONS) == 0:
-            row.update({f"pool/{key}": value for key, value in self.inspect().items()})
+            found_on_pool = self.problem.inspect(self.network, self.logic, self.step.pool)
+            row.update({f"pool/{key}": value for key, value in found_on_pool.items()})
             if self.folder is not None:
                 diagnosed = diagnose_epoch(self.problem, self.network, self.logic, self.step.pool, progress.epoch)
                 progress.diagnoses.append(diagnosed)
@@ -191,11 +180,6 @@ class Loop:
         if better or progress.best_epoch < 0:
             progress.best, progress.best_epoch = value, progress.epoch
             self.best_weights = {name: tensor.clone() for name, tensor in _weights(self.network).items()}
-
-    def inspect(self) -> dict[str, float]:
-        """What the problem says about the pool now."""
-        self.network.eval()
-        return self.problem.inspect(self.network, self.logic, self.step.pool)
 
     def save(self) -> None:
         """Write a checkpoint."""
@@ -239,12 +223,12 @@ class Loop:
 
     def finish(self, failure: str | None) -> Result:
         """Measure the chosen weights on the test samples, and write the result."""
-        pool = self.inspect() if failure is None else {}
+        self.network.eval()
+        pool = self.problem.inspect(self.network, self.logic, self.step.pool) if failure is None else {}
         diagnosis: dict[str, Any] = {"history": self.progress.diagnoses}
         if failure is None and self.folder is not None:
             diagnosis[POOL] = diagnose_end(self.problem, self.network, self.logic, self.step.pool)
         progress, test, validation = self.progress, {}, {}
-        self.network.eval()
         last = self.problem.evaluate(self.network, "test") if failure is None else {}
         if progress.best_epoch >= 0:
             _unwrap(self.network).load_state_dict(self.best_weights)
@@ -252,24 +236,12 @@ class Loop:
             if self.folder is not None:
                 diagnosis[VALIDATION] = diagnose_end(self.problem, self.network, None, None)
             validation = next(row for row in progress.history if row["epoch"] == progress.best_epoch)
-        method = self.config.arm.method
-        result = Result(
-            config=self.config.as_dict(),
-            method="" if method is None else method.describe(),
-            chosen_epoch=progress.best_epoch,
-            validation=validation,
-            test=test,
-            last=last,
-            pool=pool,
-            history=thin(progress.history),
-            steps=progress.epoch * self.batches.steps,
-            seconds=progress.seconds,
-            machine=describe_machine(self.fabric.device),
-            commit=find_commit(),
-            failure=failure,
-            settings=self.config.settings,
-            date=find_date(),
-        )
+        method, steps = self.config.arm.method, progress.epoch * self.batches.steps
+        made: dict[str, Any] = {"config": self.config.as_dict(), "method": "" if method is None else method.describe()}
+        made |= {"machine": describe_machine(self.fabric.device), "commit": find_commit(), "date": find_date()}
+        made |= {"settings": self.config.settings, "steps": steps, "seconds": progress.seconds, "failure": failure}
+        made |= {"validation": validation, "test": test, "last": last, "pool": pool}
+        result = Result(chosen_epoch=progress.best_epoch, history=thin(progress.history), **made)
         if self.folder is not None and self.fabric.is_global_zero:
             self.folder.save(MODEL, {name: tensor.cpu() for name, tensor in self.best_weights.items()})
             if self.logic is not None:

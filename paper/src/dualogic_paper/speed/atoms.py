@@ -1,9 +1,7 @@
 """10^3 to 10^6 atoms per sample: a step against the same mathematics by hand, batch 128, 256 samples, clauses of 3 atoms.
 
-Up to 10^5 atoms the clauses are ``Or`` objects of their own; 10^6 are written with quantifiers, as nobody would make a third of a
-million Python objects for a batch of numbers. By hand there are two ways to lay out the weights within clauses: in the order of
-the inputs, ``(batch, clauses, 3)``, or with the long axis last, ``(batch, 3, clauses)``, which spares a softmax over rows of 3.
-Both are measured, and the faster of the two counts.
+Up to 10^5 atoms the clauses are ``Or`` objects of their own; 10^6 are written with quantifiers. By hand the weights within
+clauses are laid out in the order of the inputs, or with the long axis last, whichever is faster.
 """
 
 import time

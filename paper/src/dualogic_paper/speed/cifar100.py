@@ -2,13 +2,11 @@
 
     python -m dualogic_paper.speed.cifar100                                   # all networks and methods, profile and times
     python -m dualogic_paper.speed.cifar100 --networks resnet50 --no-profile  # some; the file keeps the other networks
-    python -m dualogic_paper.speed.cifar100 --tune                            # cuDNN tries its algorithms, as a further variant
     python -m dualogic_paper.speed.cifar100 --smoke --networks vgg16          # tiny, on made-up images, on any machine
 
-Steps are those of ``dualogic run cifar100``: built by the runner's own ``Loop``, 126 labelled images (10,000 in 79 steps) and 128
-unlabelled ones on the device, bfloat16, channels last, recorded as a CUDA graph. Methods take turns in blocks of steps; the
-median block counts. The profile is of an eager step with the rule ``dual`` and the optimizer of the captured one. Results go to
-``results/benchmarks/cifar100.json``, where ``dualogic table cifar100`` finds them; a variant of another commit is replaced.
+Steps are those of the runner's own ``Loop``, recorded as a CUDA graph. Methods take turns in blocks of steps; the median block
+counts. The profile is of an eager step with ``dual``. Results go to ``results/benchmarks/cifar100.json``, where ``dualogic table
+cifar100`` finds them; a variant of another commit is replaced.
 """
 
 import argparse
@@ -38,14 +36,11 @@ from dualogic_paper.speed.clock import summarise, time_in_turn
 from dualogic_paper.speed.report import NETWORKS, RESULTS
 from dualogic_paper.speed.rule import gpu_time
 from dualogic_paper.speed.run import describe_machine
-from dualogic_paper.tables.published import EPOCH_SECONDS, find_published
 from dualogic_paper.tasks import CIFAR100
 
 ARMS = ("none", "dl2", "pd1", "pd2", "uniform", "hard", "dual")
 PROFILED = "dual"
 ROUNDS, BLOCK, PROFILED_STEPS = 8, 5, 5
-
-
 _load = functools.cache(CIFAR100.make_problem)
 
 
@@ -88,13 +83,11 @@ def profile(steps: Steps, device: str, block: int) -> dict[str, Any]:
     step.rule = None if plain is None else kernels.mark(plain)
     try:
         ms, count = kernels.group(steps.eager, device, PROFILED_STEPS)
+        step.rule = None  # counting sees every operation as Python, which fused rules are not made for
+        flops = kernels.convolution_flops(lambda: steps.eager(0))
     finally:
         step.rule = plain
-    found: dict[str, Any] = {"ms": ms, "kernels": count, "eager_ms": eager}
-    active, step.active = step.active, False  # counting sees every operation as Python, which fused rules are not made for
-    found["convolution_flops"] = kernels.convolution_flops(lambda: steps.eager(0))
-    step.active = active
-    return found
+    return {"ms": ms, "kernels": count, "eager_ms": eager, "convolution_flops": flops}
 
 
 def measure(task: CIFAR100, options: argparse.Namespace, device: str) -> tuple[dict[str, Any], int]:
@@ -115,10 +108,8 @@ def measure(task: CIFAR100, options: argparse.Namespace, device: str) -> tuple[d
     blocks = time_in_turn(steps, options.rounds, options.block, device)
     found["times"] = {arm: summarise(values, options.block) for arm, values in blocks.items()}
     if "ms" in found.get("profile", {}):
-        raw = found["profile"]
-        busy = gpu_time(steps[PROFILED], 10)[0] if device == "cuda" else None
-        own = found["times"][PROFILED]["ms"]
-        found["profile"] = kernels.summarise(raw, own if device == "cuda" else None, busy)
+        captured = (found["times"][PROFILED]["ms"], gpu_time(steps[PROFILED], 10)[0]) if device == "cuda" else None
+        found["profile"] = kernels.summarise(found["profile"], captured)
     for arm in steps.values():
         if arm.loop.logic is not None:
             arm.loop.logic.check()
@@ -127,19 +118,11 @@ def measure(task: CIFAR100, options: argparse.Namespace, device: str) -> tuple[d
 
 def show(name: str, found: Mapping[str, Any], steps: int, variant: str) -> str:
     """The table of one network, for the terminal."""
-    lines = [f"{NETWORKS[name]}, {variant}: ms / step, s / epoch ({steps} steps), ratio to none, the paper's s / epoch"]
-    plain = found["times"].get("none", {}).get("ms")
-    for arm, timing in found["times"].items():
-        published = find_published("cifar100", arm, {"model": name}).get(EPOCH_SECONDS)
-        ratio = f"{timing['ms'] / plain:8.3f}" if plain else f"{'-':>8}"
-        seconds = timing["ms"] * steps / 1e3
-        lines.append(f"  {arm:8s} {timing['ms']:9.3f} {seconds:8.3f} {ratio} {published.text if published else '-':>8}")
-    if "error" in found.get("profile", {}):
-        lines.append(f"  the profile failed: {found['profile']['error']}")
-    elif "profile" in found:
-        lines.append(f"  {found['profile']['bound']}")
-        shares = found["profile"]["share"].items()
-        lines += [f"    {kind:24s} {found['profile']['ms'][kind]:9.3f} ms {share:7.2%}" for kind, share in shares]
+    lines = [f"{NETWORKS[name]}, {variant}: ms / step, s / epoch ({steps} steps)"]
+    times, profiled = {arm: timing["ms"] for arm, timing in found["times"].items()}, found.get("profile", {})
+    lines += [f"  {arm:8s} {ms:9.3f} {ms * steps / 1e3:8.3f}" for arm, ms in times.items()]
+    if profiled:
+        lines.append(f"  {profiled['bound']}" if "bound" in profiled else f"  the profile failed: {profiled['error']}")
     return "\n".join(lines)
 
 
@@ -160,7 +143,6 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--networks", nargs="+", choices=list(CIFAR100.parts), default=list(CIFAR100.parts))
     parser.add_argument("--arms", nargs="+", default=list(ARMS), help="methods whose steps are timed")
     parser.add_argument("--no-profile", dest="profile", action="store_false", help="times only")
-    parser.add_argument("--tune", action="store_true", help="cuDNN tries its algorithms instead of guessing the best")
     parser.add_argument("--precision", default="bf16-mixed", choices=("bf16-mixed", "32-true"))
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of steps of each method")
     parser.add_argument("--block", type=int, default=BLOCK, help="steps in a block")
@@ -189,8 +171,7 @@ def main(words: Sequence[str] | None = None) -> int:
         torch.set_num_threads(1)
     else:
         torch.set_float32_matmul_precision("high")  # as the runner does
-    torch.backends.cudnn.benchmark = options.tune
-    variant = ("captured" if options.device == "cuda" else "eager") + ", tuned" * options.tune
+    variant = "captured" if options.device == "cuda" else "eager"
     machine = describe_machine(options.device, find_commit(), describe_command(options))
     print(json.dumps(machine, indent=2), flush=True)
     with tempfile.TemporaryDirectory() as folder:

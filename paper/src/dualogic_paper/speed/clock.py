@@ -8,18 +8,13 @@ from typing import Any
 
 import torch
 
-BUSY = 1.2
-"""Wall time over processor time, above which somebody else was at work; so was somebody if more ran than there are processors."""
+BUSY = 1.2  # wall time over processor time, above which somebody else was at work
 
 
 def take_turns(functions: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, Any]:
     """Medians in microseconds, of processor time and of wall time, of functions that are called in turn with 0, 1, 2, ...
 
-    A function has ended when the device is done. The first sixth is left out. On a CPU the processor's time is what counts: it
-    does not see who else runs, though caches do.
-
-    Returns:
-        ``us`` and ``us wall`` by name; ``load``, the system's mean number of running processes before and after; ``busy``.
+    A function has ended when the device is done; the first sixth is left out. ``load`` is the system's before and after.
     """
     on_gpu = torch.cuda.is_available()
     spent: dict[str, list[float]] = {name: [] for name in functions}

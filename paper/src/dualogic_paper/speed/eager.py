@@ -1,9 +1,8 @@
 """What a rule costs in an ordinary training loop on a GPU: steps with it and without, eager and captured as a whole.
 
 A step is the forward pass over 128 labelled and 128 unlabelled images under bfloat16 autocast, channels last, cross entropy on
-the labelled ones, the backward pass and a step of SGD; ``none`` ends there, the others add a rule on the unlabelled outputs. All
-take turns in blocks of steps, the order turning round each time; the median block counts. ``recorded`` is an ordinary
-``LogicLoss``, ``plain`` one with ``capture=False``; in ``whole`` the entire step is a CUDA graph, with the rule and without.
+the labelled ones, the rule on the others, the backward pass and a step of SGD. ``recorded`` is an ordinary ``LogicLoss``,
+``plain`` one with ``capture=False``; in ``whole`` the entire step is a CUDA graph, with the rule and without.
 """
 
 import statistics

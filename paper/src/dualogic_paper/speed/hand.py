@@ -1,8 +1,7 @@
 """Rules under the default of ``dual``, written by hand in plain PyTorch: what a step of the library is measured against.
 
-Each class is one rule (or one file of rules) and does what a training step does: weights are gathered, moved and scattered, the
-loss is taken with the moved ones, and ``delta`` follows the costs. Nothing is checked, and nothing is kept that training does not
-need. Where there are several sensible layouts there are several classes; the fastest of them counts.
+Each class does what a training step does: weights are gathered, moved and scattered, the loss is taken with the moved ones, and
+``delta`` follows the costs. Nothing is checked. Where there are several sensible layouts, the fastest counts.
 """
 
 import itertools
@@ -12,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-STEP, FLOOR = 0.07, 1.0
-"""The defaults of ``dual``."""
+import dualogic as dl
+
+STEP, FLOOR = 0.07, 1.0  # the defaults of ``dual``
 TINY = torch.finfo(torch.float32).tiny
 
 
@@ -110,6 +110,13 @@ class Clauses:
     def inner(self, rows: Tensor) -> Tensor:
         """The weights within clauses ``(batch, clauses, atoms)``, to be compared."""
         return self.split(rows)[1]
+
+    def compare(self, logic: dl.LogicLoss, index: Tensor) -> None:
+        """Refuse a loss of the same rule that has other duals, or another delta."""
+        weights, rows = logic.weights(index), self.table[index]
+        mine = (self.split(rows)[0], self.inner(rows), self.delta)
+        for found, expected in zip((weights["rule"], weights["rule/0"], logic.delta[0]), mine):
+            torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 class LongClauses(Clauses):
@@ -212,8 +219,8 @@ class Implications:
 class Implication:
     """``P >> Q`` between two classes, from logits."""
 
-    def __init__(self, antecedent: int, consequent: int) -> None:
-        self.classes = antecedent, consequent
+    def __init__(self, *classes: int) -> None:
+        self.classes = classes
         self.implications = Implications(1)
         self.delta = torch.ones(1)
 
@@ -231,8 +238,7 @@ class Implication:
 class Shop:
     """The 45 rules of ``shop.rules``: logits ``(batch, 36)`` are six groups of a kind and its five members.
 
-    A member implies its kind; of two members of a kind one is denied; a kind implies one of its members; food is neither media
-    nor electronics; and something is sold. ``mu`` has them in this order: 30, 6, 6, 2 and 1.
+    ``mu`` has 30 members that imply their kinds, 6 times at most one member, 6 kinds that imply a member, 2 exclusions, and 1.
     """
 
     FOOD, OTHERS = 2, (5, 0)
@@ -255,15 +261,26 @@ class Shop:
         batch = len(logits)
         antecedents = torch.cat([members.reshape(batch, 30), kinds], 1)
         parents = kinds.unsqueeze(2).expand(-1, -1, 5).reshape(batch, 30)
+
+        def use(pair: Tensor, some: Tensor, apart: Tensor, any_kind: Tensor) -> list[Tensor]:
+            """What each *or* has in the loss, where operands that are far count less."""
+            some, any_kind = normalised(some * near[0], 2), normalised(any_kind * near[1], 1)
+            return [Pairs.use(pair, *fourth[:2]), some, Pairs.use(apart, *fourth[2:]), any_kind]
+
+        def mix(used: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+            """The costs of the *or*s: of two members, of a kind's members, and of the last three rules."""
+            apart = torch.lerp(other, food.expand_as(other), used[2]) * kept[2]
+            something = (used[3] * kinds).sum(1, keepdim=True) * kept[3]
+            denied, one = torch.lerp(right, left, used[0]) * kept[0], (used[1] * members).sum(2) * kept[1]
+            return denied, one, torch.cat([apart, something], 1)
+
         with torch.no_grad():
             near = nearness(members, 2), nearness(kinds, 1)
             fourth = [side.square().square() for side in (left, right, food, other)]
             kept = unrest_of_two(left, right), unrest(members, 2), unrest_of_two(food, other), unrest(kinds, 1).unsqueeze(1)
             rows = self.table[index]
-            weights = self.weights(rows)
-            every, pair, some, apart, any_kind = weights
-            used = self.used(weights, near, fourth)
-            denied, one, mixed = self.mix(used, kept, left, right, members, food, other, kinds)
+            every, pair, some, apart, any_kind = self.weights(rows)
+            denied, one, mixed = mix(use(pair, some, apart, any_kind))
             excluded = (normalised(every * dearness(denied, 2), 2) * denied).sum(2)
             consequents = torch.cat([parents, one], 1)
             mu = torch.cat([excluded, self.implications.cost(kinds, one), mixed], 1)
@@ -278,11 +295,11 @@ class Shop:
             ]
             rows = rows + torch.cat([move.flatten(1) for move in moves], 1)
             self.table[index] = rows
-            weights = self.weights(rows)
-            used = self.used(weights, near, fourth)
-        denied, one, mixed = self.mix(used, kept, left, right, members, food, other, kinds)
+            every, *inner = self.weights(rows)
+            used = use(*inner)
+        denied, one, mixed = mix(used)
         with torch.no_grad():
-            every = normalised(weights[0] * dearness(denied, 2), 2)
+            every = normalised(every * dearness(denied, 2), 2)
         implied = self.implications(antecedents, torch.cat([parents, one], 1))
         self.implications.learn(antecedents, consequents)
         mu = torch.cat([implied[:, :30], (every * denied).sum(2), implied[:, 30:], mixed], 1)
@@ -294,38 +311,5 @@ class Shop:
     def weights(self, rows: Tensor) -> list[Tensor]:
         """Those of each connective, from the table's rows."""
         every, pair, some, apart, any_kind = rows.split(self.SIZES, 1)
-        return [
-            every.view(-1, 6, 10).softmax(2),
-            pair.sigmoid().view(-1, 6, 10),
-            some.view(-1, 6, 5).softmax(2),
-            apart.sigmoid(),
-            any_kind.softmax(1),
-        ]
-
-    @staticmethod
-    def used(weights: list[Tensor], near: tuple[Tensor, Tensor], fourth: list[Tensor]) -> list[Tensor]:
-        """What each *or* has in the loss, where operands that are far count less."""
-        left, right, food, other = fourth
-        return [
-            Pairs.use(weights[1], left, right),
-            normalised(weights[2] * near[0], 2),
-            Pairs.use(weights[3], food, other),
-            normalised(weights[4] * near[1], 1),
-        ]
-
-    @staticmethod
-    def mix(
-        used: list[Tensor],
-        kept: tuple[Tensor, ...],
-        left: Tensor,
-        right: Tensor,
-        members: Tensor,
-        food: Tensor,
-        other: Tensor,
-        kinds: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The costs of the *or*s: of two members, of a kind's members, and of the last three rules."""
-        apart = torch.lerp(other, food.expand_as(other), used[2]) * kept[2]
-        something = (used[3] * kinds).sum(1, keepdim=True) * kept[3]
-        denied, one = torch.lerp(right, left, used[0]) * kept[0], (used[1] * members).sum(2) * kept[1]
-        return denied, one, torch.cat([apart, something], 1)
+        every, pair, some = every.view(-1, 6, 10), pair.sigmoid().view(-1, 6, 10), some.view(-1, 6, 5)
+        return [every.softmax(2), pair, some.softmax(2), apart.sigmoid(), any_kind.softmax(1)]

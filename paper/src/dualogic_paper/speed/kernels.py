@@ -1,7 +1,6 @@
 """Where the time of a training step goes: kernels of an eager step by what they are for, and what bounds the step.
 
-A kernel is attributed to the operation that launched it, and through it to a kind of work: to the rule if the operation, or the
-forward operation of which it is the backward pass, ran within the range ``RULE``.
+A kernel belongs to the rule if the operation that launched it, or its forward operation, ran within the range ``RULE``.
 """
 
 import collections
@@ -25,9 +24,7 @@ WORDS = {  # in names of operations or kernels, in lower case; the first that fi
     **dict.fromkeys(("aten::mm", "addmm", "bmm", "gemm"), PRODUCT),
 }
 BACKWARD = 1  # the profiler's scope of backward functions
-BUSY = 0.9
-"""A device that works for a larger share of a step is what bounds it."""
-
+BUSY = 0.9  # a device that works for a larger share of a step is what bounds it
 Step = Callable[[int], None]
 
 
@@ -75,7 +72,7 @@ def convolution_flops(run: Callable[[], object]) -> float:
     return float(sum(value for name, value in counter.get_flop_counts()["Global"].items() if "convolution" in str(name)))
 
 
-def summarise(raw: Mapping[str, Any], captured: float | None, busy: float | None) -> dict[str, Any]:
+def summarise(raw: Mapping[str, Any], captured: tuple[float, float] | None) -> dict[str, Any]:
     """What is kept of a profile of an eager step, and of the milliseconds and busy milliseconds of a captured one."""
     ms = raw["ms"]
     total = sum(ms.values())
@@ -88,8 +85,9 @@ def summarise(raw: Mapping[str, Any], captured: float | None, busy: float | None
     }
     if "convolution_flops" in raw and ms.get(CONVOLUTION):
         found["convolution_tflops"] = raw["convolution_flops"] / ms[CONVOLUTION] / 1e9
-    if captured is not None and busy is not None:
-        found |= {"captured_ms": captured, "captured_device_ms": busy, "captured_busy": min(1.0, busy / captured)}
+    if captured is not None:
+        whole, busy = captured
+        found |= {"captured_ms": whole, "captured_device_ms": busy, "captured_busy": min(1.0, busy / whole)}
     return {**found, "bound": describe(found)}
 
 

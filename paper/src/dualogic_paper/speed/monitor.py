@@ -2,8 +2,7 @@
 
     python -m dualogic_paper.speed.monitor
 
-Two cases: the demo's network on the embedded digits (batch 70), and the loss alone, without any network: 20 superclasses of 100
-classes, batch 128. Prints the ratio of the median times of 100 steps.
+Two cases: the demo's network on the embedded digits (batch 70), and the loss of the CIFAR-100 rule alone, batch 128.
 """
 
 from collections.abc import Callable
@@ -19,15 +18,19 @@ from dualogic_paper.speed.rule import write_rule
 STEPS, ROUNDS = 100, 15
 
 
-def digits(every: int | None) -> Callable[[int], None]:
-    """Steps of the demo."""
-    split = load_split("mixed", seed=0)
-    network = make_network(0)
-    optimizer = torch.optim.Adam(network.parameters(), 1e-3)
-    logic = dl.LogicLoss(RULE, num_samples=len(split.pool))
+def watch(rule: dl.Formula, samples: int, every: int | None) -> dl.LogicLoss:
+    """A loss, with a monitor if asked for."""
+    logic = dl.LogicLoss(rule, num_samples=samples)
     if every is not None:
         dl.Monitor(logic, every, warn=False)
-    generator = torch.Generator().manual_seed(0)
+    return logic
+
+
+def digits(every: int | None) -> Callable[[int], None]:
+    """Steps of the demo."""
+    split, network, generator = load_split("mixed", seed=0), make_network(0), torch.Generator().manual_seed(0)
+    optimizer = torch.optim.Adam(network.parameters(), 1e-3)
+    logic = watch(RULE, len(split.pool), every)
 
     def steps(number: int) -> None:
         for _ in range(STEPS):
@@ -45,11 +48,8 @@ def digits(every: int | None) -> Callable[[int], None]:
 
 def alone(every: int | None) -> Callable[[int], None]:
     """Steps of the loss without a network."""
-    logic = dl.LogicLoss(write_rule(), num_samples=10_000)
-    if every is not None:
-        dl.Monitor(logic, every, warn=False)
+    logic, generator = watch(write_rule(), 10_000, every), torch.Generator().manual_seed(0)
     logits = torch.randn(128, 100).requires_grad_()
-    generator = torch.Generator().manual_seed(0)
 
     def steps(number: int) -> None:
         for _ in range(STEPS):

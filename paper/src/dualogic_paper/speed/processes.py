@@ -1,12 +1,10 @@
 """Two gloo processes against one: the same loss, delta, duals and trained parameters after 50 steps in float64.
 
 Half of the way, the two save a checkpoint, which three processes load (those with a table held by all into shards, and the other
-way round) and train on. The processes are started with the words RANK SIZE FOLDER, and meet in a file.
+way round) and train on. The processes meet in a file.
 """
 
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,10 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor
 
 import dualogic as dl
+from dualogic_paper.speed.report import entry
 
 SAMPLES, BATCH, FEATURES, CLASSES, GROUPS, STEPS = 200, 24, 8, 20, 5, 50
-TABLES = {"device": "sharded", "sharded": "device"}
-"""How two processes hold the table, and how the three do that go on."""
+TABLES = {"device": "sharded", "sharded": "device"}  # how two processes hold the table, and how the three do that go on
 
 
 def make(**options: Any) -> dl.LogicLoss:
@@ -78,20 +76,24 @@ def work(rank: int, size: int, folder: Path) -> dict[str, dict[str, Tensor]]:
     return found
 
 
+def start(rank: int, size: int, folder: Path) -> None:
+    """One of several processes; leaves what it found in a file."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder / f'meet-{size}'}", rank=rank, world_size=size)
+    torch.save(work(rank, size, folder), folder / f"found-{size}-{rank}.pt")
+    dist.destroy_process_group()
+    os._exit(0)  # gloo's threads may outlive the group for a moment, and Python's way out would then abort
+
+
 def launch(size: int, folder: Path) -> list[dict[str, dict[str, Tensor]]]:
-    """Start the processes, wait, and read what each found."""
-    source = os.pathsep.join(str(Path(file).parents[depth]) for file, depth in ((dl.__file__, 1), (__file__, 2)))
-    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    calls = [[sys.executable, __file__, str(rank), str(size), str(folder)] for rank in range(size)]
-    options: dict[str, Any] = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    started = [subprocess.Popen(call, **options) for call in calls]
+    """Start the processes, on the CPU, wait, and read what each found."""
+    before = os.environ.get("CUDA_VISIBLE_DEVICES")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
-        said = [process.communicate(timeout=180)[0] for process in started]
+        torch.multiprocessing.spawn(start, (size, folder), nprocs=size)
     finally:
-        for process in started:
-            process.kill()
-    if any(process.returncode for process in started):
-        raise RuntimeError("\n".join(text[-900:] for text in said))
+        os.environ.pop("CUDA_VISIBLE_DEVICES")
+        os.environ.update({} if before is None else {"CUDA_VISIBLE_DEVICES": before})
     return [torch.load(folder / f"found-{size}-{rank}.pt") for rank in range(size)]
 
 
@@ -106,8 +108,6 @@ def difference(found: dict[str, Tensor], expected: dict[str, Tensor]) -> float:
 
 def compare(device: str) -> dict[str, Any]:
     """The largest relative difference of two processes, and of three that go on from two, to one."""
-    from dualogic_paper.speed.report import entry
-
     expected = train(make(), new_theta(), range(STEPS))
     assert expected["table"].abs().max() > 0
     results = {}
@@ -120,17 +120,3 @@ def compare(device: str) -> dict[str, Any]:
             }
             results[figure] = entry(figure, max(detail.values()), detail)
     return results
-
-
-def main() -> None:
-    rank, size, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder / f'meet-{size}'}", rank=rank, world_size=size)
-    torch.save(work(rank, size, folder), folder / f"found-{size}-{rank}.pt")
-    dist.destroy_process_group()
-    sys.stdout.flush()
-    os._exit(0)  # gloo's threads may outlive the group for a moment, and Python's way out would then abort
-
-
-if __name__ == "__main__":
-    main()

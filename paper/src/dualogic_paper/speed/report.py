@@ -11,7 +11,6 @@ from dualogic_paper.pages import pipe_table, replace_block
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "results" / "benchmarks"
 MACHINES = {"cpu": "CPU", "h200": "H200"}
-MISSING = "-"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +45,7 @@ FIGURES: dict[str, Figure] = {
     "processes": Figure("two gloo processes against one, 50 steps, float64: largest relative difference", 1e-9),
     "processes_checkpoint": Figure("the same, saved on two and loaded on three", 1e-9),
 }
-SHORT = ("eager_resnet50", "train_cifar", "table_bytes")
-"""The figures that the README shows."""
+SHORT = ("eager_resnet50", "train_cifar", "table_bytes")  # the figures that the README shows
 
 
 def entry(name: str, value: float, detail: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +67,7 @@ def show_number(value: float, unit: str = "") -> str:
 def show_entry(figure: Figure, found: dict[str, Any] | None) -> str:
     """A cell of the table: the value, and how it came about; a missed bound or an error is said."""
     if found is None:
-        return MISSING
+        return "-"
     if "error" in found:
         return "failed"
     text = show_number(found["value"], figure.unit)
@@ -114,11 +112,10 @@ def block(found: dict[str, dict[str, Any]]) -> str:
     return "\n\n".join([table(found), *(show_machine(title, found[name]) for name, title in MACHINES.items() if name in found)])
 
 
-PAGES = {
+PAGES = {  # what is made of the files: for each page its marks, and what stands between them
     ROOT / "docs" / "speed.md": ("benchmarks", block),
     ROOT.parent / "README.md": ("costs", lambda found: table(found, SHORT)),
 }
-"""What is made of the files: for each page its marks, and what stands between them."""
 
 
 def write_pages() -> None:

@@ -4,9 +4,8 @@
     python -m dualogic_paper.speed.run --only rule_eager      # some; the file keeps the others
     python -m dualogic_paper.speed.run --pages                # write the tables of pages from results/benchmarks/*.json
 
-A GPU is used where there is one; a CPU with one thread, because threads that wait for each other on a busy machine measure the
-machine. Results are printed as they come and kept after each in ``results/benchmarks/<cpu|h200|...>.json``. A figure that fails
-leaves its error there. The exit status is 1 if a bound is missed or a figure fails.
+A GPU is used where there is one; a CPU with one thread. Results are kept in ``results/benchmarks/<cpu|h200|...>.json``; a figure
+that fails leaves its error there. The exit status is 1 if a bound is missed or a figure fails.
 """
 
 import argparse
@@ -29,7 +28,6 @@ from dualogic_paper.origin import find_commit, find_date
 from dualogic_paper.speed import atoms, eager, processes, report, rule, table, training
 
 Measure = Callable[[str], dict[str, Any]]
-
 
 # Which figures a measurement gives, and on which devices it can be taken; the quick and most telling ones come first.
 MEASUREMENTS: dict[tuple[str, ...], tuple[tuple[str, ...], Measure]] = {

@@ -29,10 +29,7 @@ class Branch:
 
 
 def find_branches(runs: Sequence[Run]) -> list[Branch]:
-    """The branches with both a weight and a share of samples in some run, groups together, in the order of the results.
-
-    A branch alone in its group is left out: its weight says nothing without that of another.
-    """
+    """The branches with both a weight and a share of samples in some run, groups together; one alone in a group says nothing."""
     keys = dict.fromkeys(key for run in runs for key in run.values["pool"])
     matches = [match for match in map(_KEY.fullmatch, keys) if match]
     branches = dict.fromkeys(Branch(match["branch"], match["group"] or "") for match in matches)
@@ -73,7 +70,5 @@ def _read(run: Run, key: str, branches: Sequence[Branch]) -> float | None:
         pairs = [(pool.get(branch.key("weight"), math.nan), pool.get(branch.key("holds"), math.nan)) for branch in branches]
         gaps = [abs(weight - holds / 100) for weight, holds in pairs]
         return max((gap for gap in gaps if math.isfinite(gap)), default=None)
-    value = pool.get(key)
-    match = _KEY.fullmatch(key)
-    assert match is not None
-    return value / 100 if value is not None and match["kind"] == "holds" else value
+    value, shares = pool.get(key), {branch.key("holds") for branch in branches}
+    return value / 100 if value is not None and key in shares else value

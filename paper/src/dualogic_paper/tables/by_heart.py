@@ -1,7 +1,6 @@
 """How often a rule holds on images that the network was trained on, and on new ones: what was learned, and what by heart.
 
-The runs of CIFAR-100 note for images of the pool, unchanged, how often a superclass has all of the mass: the right one, and each
-of the others. At most one can have it, so the rule holds on their sum.
+Runs of CIFAR-100 note how often a superclass has all of the mass, the right one and others; the rule holds on the sum.
 """
 
 import statistics
@@ -16,8 +15,7 @@ from dualogic_paper.tasks import Column
 from dualogic_paper.tasks.cifar100 import SUPERCLASSES
 
 RIGHT, OTHERS = "pool/all_holds_true_superclass", "pool/all_holds_others"
-MIDDLE = 0.6
-"""Of training, after which the learning rate falls below a half of its highest."""
+MIDDLE = 0.6  # of training, after which the learning rate falls below a half of its highest
 COLUMNS = (
     Column("early_pool", "trained on, after 60 % of the epochs", "neither"),
     Column("early_new", "new, then", "neither"),
@@ -35,9 +33,8 @@ NOTE = (
 def holds(row: Mapping[str, float]) -> tuple[float, float] | None:
     """From what was measured after an epoch: on how many images of the pool the rule holds, and on how many rightly, in percent.
 
-    Example:
-        >>> holds({RIGHT: 60.0, OTHERS: 1.0})
-        (79.0, 60.0)
+    >>> holds({RIGHT: 60.0, OTHERS: 1.0})
+    (79.0, 60.0)
     """
     return (row[RIGHT] + (SUPERCLASSES - 1) * row[OTHERS], row[RIGHT]) if RIGHT in row and OTHERS in row else None
 

@@ -24,8 +24,7 @@ MOST_IN_A_ROW = 4
 MOST_LINES = 10
 Group = tuple[str, list[Run]]
 DASHES = ("--", ":", "-.")
-FIGURE_1 = ("none", "dl2", "uniform", "dual-paper", "dual")
-"""The methods of the figure after the paper's Figure 1: what cheats, what the paper proposes, and its ablation."""
+FIGURE_1 = ("none", "dl2", "uniform", "dual-paper", "dual")  # what cheats, what the paper proposes, and its ablation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +57,7 @@ def make_curve(runs: Sequence[Run], key: str) -> Curve | None:
 
 
 def save_figures(results: Results, path: Path) -> list[Path]:
-    """Draw all figures of a task for which it has results, and of each of its parts.
-
-    If ``path`` is ``digits.png``, a file is named ``digits-comparison.png``, that of a part ``cifar100-vgg16-comparison.png``.
-    """
+    """Draw all figures of a task and of its parts, as ``digits-comparison.png`` if ``path`` is ``digits.png``."""
     import matplotlib as mpl
 
     drawings = (draw_comparison, draw_curves, draw_rule, draw_certainty, draw_heart)
@@ -196,10 +192,8 @@ def _name_lines(axes: Any, drawn: Sequence[tuple[str, str, float]]) -> None:
 
 
 def draw_rule(results: Results) -> Any:
-    """After the paper's Figure 1: accuracy, then for each branch of the rule how often it holds and the dual weight on it.
-
-    Lines are shares of held-out samples in percent; the dashed lines are mean weights of ``dual`` on pool samples, a dash
-    pattern for each group of samples, times 100.
+    """After the paper's Figure 1: accuracy, then how often each branch of the rule holds; dashed, the mean weight of ``dual`` on
+    it times 100, a dash pattern for each group of samples.
     """
     branches = find_branches(results.runs)
     groups = [group for group in group_runs(results) if strip_label(group[0], [FORMER]) in FIGURE_1]
@@ -236,11 +230,8 @@ def _draw_weights(axes: Any, groups: Sequence[Group], branches: Sequence[Branch]
 
 
 def draw_parts(results: Results) -> Any:
-    """After the paper's Figure 2: a panel for each column with a better side, with a bar for each part and method.
-
-    Bars are means, whiskers deviations, white diamonds the paper's. A line across a bar of satisfaction is what the network
-    without the rule satisfies when it is made as certain. The fully supervised reference and rows with options are left out.
-    ``None`` if the task has no parts.
+    """After the paper's Figure 2: a panel for each column with a better side, with a bar for each part and method; a line across
+    a bar of satisfaction is what the network without the rule satisfies when it is made as certain.
     """
     if not TASKS[results.task].parts:
         return None

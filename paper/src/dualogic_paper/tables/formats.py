@@ -9,33 +9,24 @@ from dualogic_paper.pages import pipe_table
 from dualogic_paper.tables.summary import MARKS, Cell, Table
 
 _LATEX = {
-    "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "<": "$<$",
-    ">": "$>$",
-    "|": "$|$",
-    "▲": r"$\uparrow$",
-    "≈": r"$\approx$",
-    "▼": r"$\downarrow$",
+    **dict(zip("\\~^", (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"))),
+    **dict(zip("±<>|▲≈▼", (r"$\pm$", "$<$", "$>$", "$|$", r"$\uparrow$", r"$\approx$", r"$\downarrow$"))),
 }
 
 
 def show_cell(cell: Cell) -> str:
     """Measured figure, how it stands to ``dual``, and the paper's in brackets.
 
-    Example:
-        >>> from dualogic_paper.tables.published import Published
-        >>> show_cell(Cell((98.5, 98.9), runs=2, published=Published.parse("98.8", "Table 1")))
-        '98.7 ± 0.3 (98.8)'
-        >>> show_cell(Cell((98.5, 98.9), runs=2, mark="level"))
-        '98.7 ± 0.3 ≈'
-        >>> show_cell(Cell((98.5, 98.9), runs=4, diverged=1))
-        '98.7 ± 0.3 [2 of 3 runs]'
-        >>> show_cell(Cell((), runs=5, diverged=5))
-        'diverged'
+    >>> from dualogic_paper.tables.published import Published
+    >>> show_cell(Cell((98.5, 98.9), runs=2, published=Published.parse("98.8", "Table 1")))
+    '98.7 ± 0.3 (98.8)'
+    >>> show_cell(Cell((98.5, 98.9), runs=2, mark="level"))
+    '98.7 ± 0.3 ≈'
+    >>> show_cell(Cell((98.5, 98.9), runs=4, diverged=1))
+    '98.7 ± 0.3 [2 of 3 runs]'
+    >>> show_cell(Cell((), runs=5, diverged=5))
+    'diverged'
     """
     published = "" if cell.published is None else f" ({cell.published.text})"
     mark = f" {MARKS[cell.mark]}" if cell.mark else ""

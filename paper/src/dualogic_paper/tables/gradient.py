@@ -8,10 +8,8 @@ from dualogic.methods import Method
 from dualogic_paper.tasks import Task
 
 SAMPLES, VISITS = 16, 3
-WIDTHS = (3.0, 0.3, 0.03, 0.003)
-"""Deviations of outputs: a loss may be constant where a rule is far from being met, and yet not where it nearly is."""
-NONE = 1e-12
-"""Gradients below this are what rounding leaves of none."""
+WIDTHS = (3.0, 0.3, 0.03, 0.003)  # deviations of outputs: a loss may be constant only where a rule is far from being met
+NONE = 1e-12  # gradients below this are what rounding leaves of none
 _KNOWN: dict[tuple[Task, str], bool] = {}
 NO_GRADIENT = "no gradient"
 NO_GRADIENT_NOTE = (
@@ -23,21 +21,14 @@ NO_GRADIENT_NOTE = (
 def teaches(task: Task, method: Method) -> bool:
     """Whether a method's loss on the task's rule has a gradient, at some of a few visits of outputs drawn at random.
 
-    Weights and multipliers start where some methods have no gradient, so that one visit would not do.
-
-    Example:
-        >>> from dualogic import methods
-        >>> from dualogic_paper.tasks import Transfer
-        >>> teaches(Transfer(), methods.PD1()), teaches(Transfer(), methods.PD2())
-        (False, True)
+    >>> from dualogic import methods
+    >>> from dualogic_paper.tasks import Transfer
+    >>> teaches(Transfer(), methods.PD1()), teaches(Transfer(), methods.PD2())
+    (False, True)
     """
     key = (task, method.describe())
-    if key not in _KNOWN:
-        _KNOWN[key] = _look(task, method)
-    return _KNOWN[key]
-
-
-def _look(task: Task, method: Method) -> bool:
+    if key in _KNOWN:
+        return _KNOWN[key]
     generator = torch.Generator().manual_seed(0)
     rules, _ = task.draw(method, 1, 1.0, generator)
     try:
@@ -48,6 +39,7 @@ def _look(task: Task, method: Method) -> bool:
         outputs, tensors = task.draw(method, SAMPLES, width, generator)[1]
         loss = logic(torch.arange(SAMPLES), **tensors)
         (slope,) = torch.autograd.grad(loss, outputs, allow_unused=True, materialize_grads=True)
-        if bool((slope.abs() > NONE).any()):
-            return True
-    return False
+        _KNOWN[key] = bool((slope.abs() > NONE).any())
+        if _KNOWN[key]:
+            break
+    return _KNOWN[key]

@@ -1,7 +1,6 @@
 """How much of a rule's satisfaction comes from certainty alone: the network without the rule, made as certain; and the figure.
 
-Dividing logits by a temperature changes no prediction, but both the mean entropy and the share of samples that satisfy a rule
-about certainty. So a satisfaction means something only beside that of the network without the rule at the same entropy.
+Dividing logits by a temperature changes no prediction, but both the entropy and how often a rule about certainty is satisfied.
 """
 
 import itertools
@@ -11,8 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dualogic_paper import arms
-from dualogic_paper.arms import NO_RULE
+from dualogic_paper.arms import NO_RULE, SUPERVISED
 from dualogic_paper.tables import style
 from dualogic_paper.tables.naming import group_runs, short_name
 from dualogic_paper.tables.runs import Results, Run
@@ -29,8 +27,7 @@ EQUALLY_CERTAIN_NOTE = (
     f"{EQUALLY_CERTAIN.label}: satisfaction of each network, its logits divided by the temperature at which its mean entropy is "
     f"{COMMON_ENTROPY} nats; so rows can be compared, whatever their certainty."
 )
-ABOUT_THE_RULE = ("rule_on", "form", "view")
-"""Hyper-parameters that change nothing where there is no rule."""
+ABOUT_THE_RULE = ("rule_on", "form", "view")  # hyper-parameters that change nothing where there is no rule
 _KEY = re.compile(r"entropy(?P<mark>_t[\d.]+)?")
 
 
@@ -45,10 +42,7 @@ def equally_certain(test: Mapping[str, float]) -> float | None:
 
 
 def match_temperature(run: Run, runs: Sequence[Run]) -> float | None:
-    """The satisfaction of the run without a rule, of the same seed and otherwise the same configuration, at this run's entropy.
-
-    In percent; ``None`` if there is no such run, or its entropy at the highest temperature is lower than this run's.
-    """
+    """The satisfaction of the run without a rule, of the same seed and configuration, at this run's entropy; none if unknown."""
     entropy = run.values["test"].get("entropy")
     for other in runs:
         alike = other.method == NO_RULE and other.seed == run.seed and not other.diverged and _setting(other) == _setting(run)
@@ -58,14 +52,11 @@ def match_temperature(run: Run, runs: Sequence[Run]) -> float | None:
 
 
 def satisfaction_at(test: Mapping[str, float], entropy: float) -> float | None:
-    """Satisfaction at a mean entropy in nats, between those measured at several temperatures.
+    """Satisfaction at a mean entropy in nats, between those measured at several temperatures; at 0 the rule holds everywhere.
 
-    At temperature 0 all of the probability is on one class: entropy 0, and the rule holds everywhere.
-
-    Example:
-        >>> test = {"entropy": 2.0, "satisfied": 10.0, "entropy_t0.5": 1.0, "satisfied_t0.5": 50.0}
-        >>> [satisfaction_at(test, entropy) for entropy in (2.0, 1.5, 1.0, 0.5, 0.0, 3.0)]
-        [10.0, 30.0, 50.0, 75.0, 100.0, None]
+    >>> test = {"entropy": 2.0, "satisfied": 10.0, "entropy_t0.5": 1.0, "satisfied_t0.5": 50.0}
+    >>> [satisfaction_at(test, entropy) for entropy in (2.0, 1.5, 1.0, 0.5, 0.0, 3.0)]
+    [10.0, 30.0, 50.0, 75.0, 100.0, None]
     """
     points = [(0.0, 100.0), *_points(test)]
     for (low, at_low), (high, at_high) in itertools.pairwise(points):
@@ -86,20 +77,15 @@ def _setting(run: Run) -> dict[str, Any]:
     return {**hyper, "precision": run.values["config"].get("precision")}
 
 
-LEAST, MOST, POINTS = 0.1, 2.0, 40
-"""Mean entropies that are drawn, in nats."""
+LEAST, MOST, POINTS = 0.1, 2.0, 40  # mean entropies that are drawn, in nats
 TICKS = (2.0, 1.0, 0.5, 0.2, 0.1)
 
 
 def draw_certainty(results: Results) -> Any:
-    """A line for each method, the mean over seeds of satisfaction at each mean entropy; a dot where the network itself is.
-
-    A method whose line is above another's teaches more than certainty; along a line, no prediction changes. ``None`` if
-    satisfaction was not measured at several temperatures.
-    """
+    """A line for each method, the mean over seeds of satisfaction at each mean entropy; a dot where the network itself is."""
     if not can_match(results.runs):
         return None
-    groups = [group for group in group_runs(results) if group[1][0].method != arms.SUPERVISED]
+    groups = [group for group in group_runs(results) if group[1][0].method != SUPERVISED]
     colours = style.choose_colours([(runs[0].method, label) for label, runs in groups])
     title = f"{results.title}\nlines: logits scaled, no prediction changes; dots: the networks as they are"
     figure = style.make_figure(8.6, 5.0, title)

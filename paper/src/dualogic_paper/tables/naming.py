@@ -42,9 +42,8 @@ def shared_changes(results: Results) -> list[str]:
 def strip_label(label: str, shared: Sequence[str]) -> str:
     """A label without some of its changes.
 
-    Example:
-        >>> strip_label("dual[epochs=5, step=0.5]", ["epochs=5"])
-        'dual[step=0.5]'
+    >>> strip_label("dual[epochs=5, step=0.5]", ["epochs=5"])
+    'dual[step=0.5]'
     """
     left = [change for change in list_changes(label) if change not in shared]
     name = label.partition("[")[0]
@@ -60,11 +59,10 @@ def order_of(method: str, label: str) -> tuple[int, bool, str]:
 def show_name(method: str, label: str) -> str:
     """How a row is called: as in the paper, with the options that were set.
 
-    Example:
-        >>> show_name("semantic", "semantic"), show_name("dual", "dual[step=0.5]")
-        ('SL (semantic)', 'Ours (dual[step=0.5])')
-        >>> show_name("dual", "dual[former default, form=each]")
-        'dual[form=each] (former default)'
+    >>> show_name("semantic", "semantic"), show_name("dual", "dual[step=0.5]")
+    ('SL (semantic)', 'Ours (dual[step=0.5])')
+    >>> show_name("dual", "dual[former default, form=each]")
+    'dual[form=each] (former default)'
     """
     name = PAPER_NAMES.get(method, method)
     if label == method:
@@ -84,10 +82,9 @@ def short_name(method: str, label: str) -> str:
 def describe_column(column: Column, columns: Sequence[Column]) -> str:
     """Its label; where two columns share one, what their keys differ in comes first, as other labels call it.
 
-    Example:
-        >>> some = (Column("q", "Q"), Column("stl10_accuracy", "STL-10 acc."), Column("stl10_q", "Q"))
-        >>> [describe_column(column, some) for column in some]
-        ['Q', 'STL-10 acc.', 'STL-10 Q']
+    >>> some = (Column("q", "Q"), Column("stl10_accuracy", "STL-10 acc."), Column("stl10_q", "Q"))
+    >>> [describe_column(column, some) for column in some]
+    ['Q', 'STL-10 acc.', 'STL-10 Q']
     """
     for twin in columns:
         if twin.label == column.label and column.key.endswith(f"_{twin.key}"):
@@ -116,11 +113,10 @@ def divide(results: Results) -> tuple[Results, ...]:
         mark = f"{key}={part}"
         runs = [run for run, own in zip(results.runs, present) if own == part]
         named = tuple(dataclasses.replace(run, label=strip_label(run.label, [mark])) for run in runs)
-        unfinished = [(label, seed) for label, seed in results.unfinished if _read(label, key, usual) == part]
-        waiting = tuple((strip_label(label, [mark]), seed) for label, seed in unfinished)
+        waiting = tuple(
+            (strip_label(label, [mark]), seed)
+            for label, seed in results.unfinished
+            if mark in list_changes(label) or (part == usual and f"{key}=" not in label)
+        )
         found.append(dataclasses.replace(results, runs=named, unfinished=waiting, part=part))
     return tuple(found)
-
-
-def _read(label: str, key: str, usual: str) -> str:
-    return next((change.partition("=")[2] for change in list_changes(label) if change.startswith(f"{key}=")), usual)

@@ -26,7 +26,7 @@ from dualogic_paper.tables.formats import to_markdown
 from dualogic_paper.tables.naming import divide
 from dualogic_paper.tables.runs import Results
 from dualogic_paper.tables.store import find_tasks, read_results
-from dualogic_paper.tables.summary import MARKS, Cell, Row, Table, make_table
+from dualogic_paper.tables.summary import MARKS, Cell, Table, make_table
 from dualogic_paper.tables.times import make_time_table
 from dualogic_paper.tasks import TASKS
 
@@ -46,7 +46,8 @@ def _show(what: str, tables: Mapping[str, Table]) -> str:
     place = _find(what, "column", key, {column.key: number for number, column in enumerate(table.columns)})
     rows = {row.label: row for row in table.rows}
     if label in MARKS:
-        return _join([row for row in table.rows if row.cells[place].mark == label])
+        names = [f"`{row.label}`" for row in table.rows if row.cells[place].mark == label]
+        return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) or "none"
     cell = _find(what, "row", label, rows).cells[place]
     if not cell.values:
         raise DataError(f"the figure {what!r} of the page was not measured; take the sentence out")
@@ -82,11 +83,6 @@ def _find(what: str, kind: str, name: str, known: Mapping[str, Value]) -> Value:
     if name not in known:
         raise DataError(f"the figure {what!r} of the page names the {kind} {name!r}; there are {', '.join(map(repr, known))}")
     return known[name]
-
-
-def _join(rows: list[Row]) -> str:
-    names = [f"`{row.label}`" for row in rows]
-    return "none" if not names else names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 HEADER = """# Results
@@ -125,11 +121,7 @@ def make_block(task: str, sections: Sequence[tuple[str, Table]]) -> str:
 
 
 def make_page(folder: Path, page: str = HEADER, on_damage: Callable[[DataError], None] | None = None) -> str:
-    """A page with each block made anew, and tasks without a block added at the end; text outside the markers stays.
-
-    Figures in that text are filled in, see :mod:`dualogic_paper.tables.page`. Refuses a marker without a partner, a block
-    without results, and a figure that has no place in a table.
-    """
+    """A page with each block made anew, and tasks without a block added at the end; in text outside, figures are filled in."""
     tasks = find_tasks(folder)
     if not tasks:
         raise MissingDataError(

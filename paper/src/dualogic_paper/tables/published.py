@@ -1,15 +1,11 @@
 """The paper's figures: "Learning with Logical Constraints but without Shortcut Satisfaction", ICLR 2023; means of five runs."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-EPOCH_SECONDS = "epoch_seconds"
-"""The key of the time that an epoch of training takes."""
-ALIASES = {"dual-paper": "dual"}
-"""Methods that are variants of a published one."""
+EPOCH_SECONDS = "epoch_seconds"  # the key of the time that an epoch of training takes
+ALIASES = {"dual-paper": "dual"}  # methods that are variants of a published one
 FIGURE_2 = "Figure 2, by a table in the text's source"
 
 
@@ -22,7 +18,7 @@ class Published:
     source: str  # where in the paper
 
     @classmethod
-    def parse(cls, text: str, source: str) -> Published:
+    def parse(cls, text: str, source: str) -> "Published":
         """Read ``"98.8"`` or ``"56.0 ± 1.78"``."""
         return cls(text, float(text.partition("±")[0]), source)
 
@@ -117,26 +113,22 @@ SOURCES = tuple(source for block in PRINTED.strip().split("\n\n") for source in 
 def find_published(task: str, method: str, hyper: Mapping[str, Any] | None = None) -> dict[str, Published]:
     """The paper's figures for one method, by the key of the column; ``hyper`` says for which of the task's hyper-parameters.
 
-    Example:
-        >>> find_published("digits", "dual")["q"].text
-        '97.7'
-        >>> find_published("cifar100", "dual", {"model": "vgg16"})["satisfied"].text
-        '81.1 ± 0.37'
-        >>> find_published("digits", "godel")
-        {}
+    >>> find_published("digits", "dual")["q"].text
+    '97.7'
+    >>> find_published("cifar100", "dual", {"model": "vgg16"})["satisfied"].text
+    '81.1 ± 0.37'
+    >>> find_published("digits", "godel")
+    {}
     """
     method = ALIASES.get(method, method)
-    found: dict[str, Published] = {}
-    for source in SOURCES:
-        if source.task == task and method in source.rows and _fits(source.where, hyper or {}):
-            found[source.column] = Published.parse(source.rows[method], source.name)
-    return found
+    found = [source for source in _sources(task, hyper) if method in source.rows]
+    return {source.column: Published.parse(source.rows[method], source.name) for source in found}
 
 
 def methods_of(task: str, hyper: Mapping[str, Any] | None = None) -> set[str]:
     """The methods for which the paper has a figure of this task."""
-    return {method for source in SOURCES if source.task == task and _fits(source.where, hyper or {}) for method in source.rows}
+    return {method for source in _sources(task, hyper) for method in source.rows}
 
 
-def _fits(where: Mapping[str, Any], hyper: Mapping[str, Any]) -> bool:
-    return all(hyper.get(name) == value for name, value in where.items())
+def _sources(task: str, hyper: Mapping[str, Any] | None) -> list[Source]:
+    return [source for source in SOURCES if source.task == task and source.where.items() <= (hyper or {}).items()]

@@ -18,12 +18,10 @@ from dualogic_paper.tasks import TASKS, Task
 FORMER = "former default"
 NOT_TOLD = "not told which class has no labels"
 NEAREST = "first=nearest"
-UNLED = ("digits", "digits-mixed", "cifar10-stl10")
-"""Tasks in which no part of an *and* can lead: there is none, or both parts cost the same."""
+UNLED = ("digits", "digits-mixed", "cifar10-stl10")  # no part of an *and* can lead: there is none, or all cost the same
 _BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
 """What runs did that were made before these options were there."""
-_GONE = {"forget": 0.0, "schedule": None, "epoch": None}
-"""Options that there were, and the value that switched each off."""
+_GONE = {"forget": 0.0, "schedule": None, "epoch": None}  # options that there were, and the value that switched each off
 
 
 def read_method(text: str) -> Method | None:
@@ -123,10 +121,8 @@ class Results:
 
     task: str  # its name
     runs: tuple[Run, ...]  # that have ended, sorted by label and seed
-    # label and seed of runs that were started but have no result; known from run folders only
-    unfinished: tuple[tuple[str, int], ...] = ()
-    # how long a step takes, from a benchmark with the device to itself; see :mod:`dualogic_paper.tables.times`
-    times: tuple[Any, ...] = ()
+    unfinished: tuple[tuple[str, int], ...] = ()  # label and seed of runs that were started but have no result
+    times: tuple[Any, ...] = ()  # how long a step takes, by a benchmark; see :mod:`dualogic_paper.tables.times`
     part: str = ""  # the value of the task's ``parts_by`` that these runs share; empty if they are all of the task's
 
     @property
@@ -149,21 +145,16 @@ class Results:
 def make_label(config: Mapping[str, Any]) -> str:
     """Name a configuration by its method and what was set otherwise than by default; runs of one label differ in the seed only.
 
-    Example:
-        >>> from dualogic_paper.tasks import Digits
-        >>> make_label(Config(Digits(), "dual").as_dict())
-        'dual'
-        >>> make_label(Config(Digits(epochs=5), "dual", {"step": 0.5}, seed=3).as_dict())
-        'dual[epochs=5, step=0.5]'
+    >>> from dualogic_paper.tasks import Digits
+    >>> make_label(Config(Digits(), "dual").as_dict())
+    'dual'
+    >>> make_label(Config(Digits(epochs=5), "dual", {"step": 0.5}, seed=3).as_dict())
+    'dual[epochs=5, step=0.5]'
     """
     hyper = {name: value for name, value in config["task"].items() if name != "name"}
     others = {name: value for name, value in config.items() if name not in ("task", "method", "options", "seed")}
-    usual = {**_defaults(Config), **_defaults(TASKS[config["task"]["name"]])}
+    usual = {**usual_values(Config), **usual_values(TASKS[config["task"]["name"]])}
+    usual = json.loads(json.dumps(usual, default=str))  # as they come back from files
     changed = {name: value for name, value in {**hyper, **others}.items() if value != usual.get(name)} | config["options"]
     words = [f"{name}={value}" for name, value in changed.items()]
     return f"{config['method']}[{', '.join(words)}]" if words else str(config["method"])
-
-
-def _defaults(kind: type) -> dict[str, Any]:
-    """A dataclass's defaults as JSON would give them back."""
-    return json.loads(json.dumps(usual_values(kind), default=str))  # type: ignore[no-any-return]

@@ -1,7 +1,6 @@
 """Results on disk: run folders as ``dualogic run`` leaves them, and the small files that are committed.
 
-Run folders are ``RUNS/TASK/METHOD/SEED/result.json``; committed files are ``RESULTS/TASK/LABEL.json``, one for each method with
-its options, the runs in them sorted by seed. Beside them, ``RESULTS/benchmarks/TASK.json`` may say how long a step takes.
+Run folders are ``RUNS/TASK/METHOD/SEED/result.json``; committed files are ``RESULTS/TASK/LABEL.json``, runs sorted by seed.
 """
 
 import dataclasses
@@ -17,17 +16,15 @@ from dualogic.files import write_whole
 from dualogic.report import read_object
 from dualogic_paper.runner.config import complete, flatten
 from dualogic_paper.runner.folder import CONFIG, RESULT
-from dualogic_paper.runner.stored import check_result, read_config
+from dualogic_paper.runner.stored import PARTS, check_result, read_config
 from dualogic_paper.tables.runs import Results, Run, make_label, mark_former
 from dualogic_paper.tables.times import read_times
 from dualogic_paper.tasks import TASKS
 
 
 def read_results(folder: Path, task: str, on_damage: Callable[[DataError], None] | None = None) -> Results:
-    """All runs of a task, from committed files and from run folders alike, in the folder named after the task.
-
-    Refuses a file that is not whole, of another form, or holds something that its place denies; but a run folder is left out if
-    ``on_damage`` is given, which is called with what is wrong with it.
+    """All runs of a task, from committed files and from run folders alike; damaged run folders are left out if ``on_damage`` is
+    given, which is called with what is wrong.
     """
     if task not in TASKS:
         raise OptionError(f"the task must be one of {', '.join(TASKS)}; got {task!r}")
@@ -63,10 +60,7 @@ def find_tasks(folder: Path) -> list[str]:
 
 
 def collect(runs: Path, task: str, results: Path) -> list[Path]:
-    """Copy the runs that have ended into committed files; a run of the same label and seed is replaced.
-
-    Refuses a run that was made by source with changes that no commit has. Returns the files that were written.
-    """
+    """Copy the runs that have ended into committed files, which are returned; a run of the same label and seed is replaced."""
     found = read_results(runs, task)
     changed = [run for run in found.runs if str(run.values["commit"]).endswith("+")]
     if changed:
@@ -149,18 +143,18 @@ def _check_together(runs: Iterable[Run]) -> None:
 
 def _to_json(run: Run) -> dict[str, Any]:
     names = dict.fromkeys(name for row in run.curve for name in row)
-    history = {name: [_shorten(row.get(name), 10 if name == "epoch" else 4) for row in run.curve] for name in names}
+
+    def shorten(value: float | None, digits: int) -> float | int | None:
+        if value is None or not math.isfinite(value):
+            return None
+        rounded = float(f"{value:.{digits}g}")
+        return int(rounded) if rounded.is_integer() else rounded
+
+    history = {name: [shorten(row.get(name), 10 if name == "epoch" else 4) for row in run.curve] for name in names}
     values = {**run.values, "history": history}
-    for part in ("validation", "test", "last", "pool"):
+    for part in PARTS:
         values[part] = {name: value if math.isfinite(value) else None for name, value in values[part].items()}
     return values
-
-
-def _shorten(value: float | None, digits: int) -> float | int | None:
-    if value is None or not math.isfinite(value):
-        return None
-    rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _file_name(label: str) -> str:

@@ -51,13 +51,10 @@ def choose_colours(rows: Sequence[tuple[str, str]]) -> dict[str, str]:
 def spread(places: Sequence[float], gap: float) -> list[float]:
     """Move labels apart until neighbours are ``gap`` from each other, as little as possible and within [0, 1] if they fit.
 
-    Labels that would overlap form a block around the mean of where they were (isotonic regression).
-
-    Example:
-        >>> spread([0.5, 0.0, 0.5], gap=0.25)
-        [0.375, 0.0, 0.625]
-        >>> spread([1.0, 1.0], gap=0.25)
-        [0.75, 1.0]
+    >>> spread([0.5, 0.0, 0.5], gap=0.25)
+    [0.375, 0.0, 0.625]
+    >>> spread([1.0, 1.0], gap=0.25)
+    [0.75, 1.0]
     """
     order = sorted(range(len(places)), key=lambda item: places[item])
     blocks: list[tuple[float, int]] = []

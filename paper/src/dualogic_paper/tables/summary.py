@@ -83,11 +83,7 @@ class Table:
 
 
 def make_table(results: Results) -> Table:
-    """The main table of a task, or of a part: every method that was run or published, in the order of ``arms.names()``.
-
-    Where satisfaction was measured at several temperatures, a column gives that of the network without the rule at the entropy
-    of each run, and another that of each run at one entropy; times of epochs are a column only where no benchmark measured them.
-    """
+    """The main table of a task, or of a part: every method that was run or published, in the order of ``arms.names()``."""
     task = TASKS[results.task]
     columns = task.columns
     if matching.can_match(results.runs):
@@ -96,22 +92,17 @@ def make_table(results: Results) -> Table:
     if timed:
         columns = (*columns, Column(EPOCH_SECONDS, "s / epoch", "neither"))
     rows = [_make_main_row(name, group, columns, results) for name, group in group_runs(results)]
-    rows = _show_published_once(rows)
+    shown: set[tuple[str, tuple[Published | None, ...]]] = set()
+    for place, row in enumerate(rows):  # the paper's figures belong to the first row of a method
+        key = (row.method, tuple(cell.published for cell in row.cells))
+        if key in shown:
+            cells = tuple(dataclasses.replace(cell, published=None) for cell in row.cells)
+            rows[place] = dataclasses.replace(row, cells=cells)
+        shown.add(key)
     absent = methods_of(results.task, results.runs[0].hyper) - {row.method for row in rows}
     rows += [_unmeasured_row(method, columns, results) for method in absent]
     rows = mark_rows(sorted(rows, key=lambda row: order_of(row.method, row.label)), columns)
     return Table(results.name, results.title, columns, tuple(rows), _make_notes(results, rows, columns, timed))
-
-
-def count_seeds(label: str, runs: Sequence[Run], results: Results) -> str:
-    """How many runs a row has, and how many failed, such as ``"5, diverged 2 of 5"`` or ``"3, unfinished 2"``."""
-    text = str(len(runs))
-    diverged = sum(run.diverged for run in runs)
-    if diverged:
-        text += f", diverged {diverged} of {len(runs)}"
-    shared = shared_changes(results)
-    unfinished = sum(strip_label(name, shared) == label for name, _ in results.unfinished)
-    return text + (f", unfinished {unfinished}" if unfinished else "")
 
 
 def make_row(
@@ -123,7 +114,11 @@ def make_row(
         found = [(run.seed, read(run, column.key)) for run in runs if not run.diverged]
         kept = {seed: value for seed, value in found if value is not None and math.isfinite(value)}
         cells.append(Cell(tuple(kept.values()), len(runs), diverged, column.decimals, seeds=tuple(kept)))
-    return Row(show_name(method, label), label, method, count_seeds(label, runs, results), tuple(cells))
+    shared = shared_changes(results)
+    unfinished = sum(strip_label(name, shared) == label for name, _ in results.unfinished)
+    seeds = f"{len(runs)}{f', diverged {diverged} of {len(runs)}' if diverged else ''}"
+    seeds += f", unfinished {unfinished}" if unfinished else ""
+    return Row(show_name(method, label), label, method, seeds, tuple(cells))
 
 
 def _make_main_row(label: str, runs: Sequence[Run], columns: Sequence[Column], results: Results) -> Row:
@@ -146,19 +141,6 @@ def _make_main_row(label: str, runs: Sequence[Run], columns: Sequence[Column], r
     return dataclasses.replace(row, name=row.name + ("" if taught else f", {NO_GRADIENT}"), cells=tuple(cells), teaches=taught)
 
 
-def _show_published_once(rows: Sequence[Row]) -> list[Row]:
-    """The paper's figures belong to the first row of a method; its rows with other options would repeat them."""
-    seen: set[tuple[str, tuple[Published | None, ...]]] = set()
-    found = []
-    for row in rows:
-        key = (row.method, tuple(cell.published for cell in row.cells))
-        if key in seen:
-            row = dataclasses.replace(row, cells=tuple(dataclasses.replace(cell, published=None) for cell in row.cells))
-        seen.add(key)
-        found.append(row)
-    return found
-
-
 def _unmeasured_row(method: str, columns: Sequence[Column], results: Results) -> Row:
     published = find_published(results.task, method, results.runs[0].hyper)
     cells = tuple(Cell((), 0, 0, column.decimals, published.get(column.key)) for column in columns)
@@ -173,7 +155,14 @@ def _make_notes(results: Results, rows: Sequence[Row], columns: Sequence[Column]
         notes[0] = notes[0][:-1] + f"; in brackets the paper's figure ({', '.join(sources)})."
     if any(run.diverged for run in results.runs):
         notes.append("Diverged runs are counted and left out of means; a row with one cannot be the best.")
-    notes += describe_marks(rows)
+    own = find_own(rows)
+    if any(cell.mark for row in rows for cell in row.cells) and own is not None:
+        notes.append(
+            f"{MARKS['better']} better than {own.name}, {MARKS['level']} level with it, {MARKS['worse']} worse: p < {LEVEL} "
+            "after Holm's method over the column, differences taken seed by seed."
+        )
+    if any(cell.best for row in rows for cell in row.cells):
+        notes.append("Bold: the best mean, where the 95 % interval of its difference from the next one is clear of 0.")
     if not all(row.teaches for row in rows):
         notes.append(NO_GRADIENT_NOTE)
     if any(cell.lacking for row in rows for cell in row.cells if row.seeds != "not run"):
@@ -240,9 +229,7 @@ def _describe_origin(runs: Sequence[Run]) -> str:
 
 
 def find_own(rows: Sequence[Row]) -> Row | None:
-    """The row with which the others are compared: ``dual``; where it was not run, without being told, its former default, or with
-    other options.
-    """
+    """The row with which the others are compared: ``dual`` or, where it was not run, what is nearest to it."""
     found = {row.label: row for row in rows if any(cell.values for cell in row.cells)}
     others = (row for row in found.values() if row.method == OWN and FORMER not in row.label)
     labels = [OWN, *(f"{OWN}[{word}]" for word in (NOT_TOLD, NEAREST, FORMER))]
@@ -252,11 +239,9 @@ def find_own(rows: Sequence[Row]) -> Row | None:
 def mark_rows(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:
     """Set ``best`` and ``mark`` of all cells in columns that have a better and a worse.
 
-    - The best mean is the best by more than chance if the 95 % interval of its difference from the next mean is clear of 0. A row
-      of one seed, one with a diverged run, and one whose method has no gradient cannot be the best. Full supervision is left out.
-    - A row is better or worse than ``dual`` if ``p < 0.05`` after Holm's method over the rows of the column, and else level.
-
-    Differences are taken seed by seed where two rows share seeds; see :func:`~dualogic_paper.comparison.compare_rows`.
+    The best mean is so by more than chance if the 95 % interval of its difference from the next mean is clear of 0. A row of one
+    seed, with a diverged run, or whose method has no gradient cannot be the best; full supervision is left out. A row is better
+    or worse than ``dual`` if ``p < 0.05`` after Holm's method over the rows of the column, and else level.
     """
     cells = [list(row.cells) for row in rows]
     own = find_own(rows)
@@ -287,16 +272,3 @@ def mark_rows(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:
             mark = "level" if p >= LEVEL else "better" if sign * found[number].mean > 0 else "worse"
             cells[number][position] = dataclasses.replace(cells[number][position], mark=mark)
     return [dataclasses.replace(row, cells=tuple(found)) for row, found in zip(rows, cells)]
-
-
-def describe_marks(rows: Sequence[Row]) -> list[str]:
-    """What bold and marks mean, if there are any."""
-    own, notes = find_own(rows), []
-    if any(cell.mark for row in rows for cell in row.cells) and own is not None:
-        notes.append(
-            f"{MARKS['better']} better than {own.name}, {MARKS['level']} level with it, {MARKS['worse']} worse: p < {LEVEL} "
-            "after Holm's method over the column, differences taken seed by seed."
-        )
-    if any(cell.best for row in rows for cell in row.cells):
-        notes.append("Bold: the best mean, where the 95 % interval of its difference from the next one is clear of 0.")
-    return notes

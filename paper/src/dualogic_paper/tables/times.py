@@ -18,8 +18,7 @@ from dualogic_paper.tasks import TASKS, Column
 FOLDER = "benchmarks"
 EAGER = "eager"
 EAGER_NOTE = "eager: an ordinary training loop, as the paper's, in which the library records the rule alone as a CUDA graph."
-EAGER_ROWS = {NO_RULE: "none", "dual": "published, recorded"}
-"""What ``speed/eager.py`` calls the steps of two methods."""
+EAGER_ROWS = {NO_RULE: "none", "dual": "published, recorded"}  # what ``speed/eager.py`` calls the steps of two methods
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +27,7 @@ class Timing:
 
     ms: float  # median milliseconds
     count: int  # of timed steps
-    # of its blocks of steps to those without a rule that ran beside them, the median; if none was taken, that of the two medians
-    # will do
-    ratio: float | None = None
+    ratio: float | None = None  # to steps without a rule, the median over blocks; if none was taken, that of the medians will do
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,10 +43,7 @@ class Variant:
 
 
 def read_times(folder: Path, task: str) -> tuple[Variant, ...]:
-    """The file ``benchmarks/TASK.json`` of a folder of results, if there is one, and eager steps from the files beside it.
-
-    The first is how the runner works by default. Refuses files that are not whole, or of another form.
-    """
+    """The file ``benchmarks/TASK.json`` of a folder of results, if there is one, and eager steps from the files beside it."""
     file = folder / FOLDER / f"{task}.json"
     if not file.exists():
         return ()
@@ -122,19 +116,16 @@ def _make_rows(results: Results, variant: Variant, parts: Sequence[str]) -> list
             network = variant.timings.get(part, {})
             timing = network.get(method)
             published = find_published(results.task, method, {TASKS[results.task].parts_by: part}).get(EPOCH_SECONDS)
-            cells += _make_cells(timing, network.get(NO_RULE), variant.steps)
-            if first:  # the paper's figures stand once, beside the way in which the runner works by default
-                cells[-2] = dataclasses.replace(cells[-2], published=published)
+            plain = network.get(NO_RULE)
+            seconds = () if timing is None else (timing.ms * variant.steps / 1e3,)
+            ratio = () if timing is None or plain is None else (timing.ratio or timing.ms / plain.ms,)
+            # The paper's figures stand once, beside the way in which the runner works by default.
+            cells.append(Cell(seconds, len(seconds), decimals=2, published=published if first else None))
+            cells.append(Cell(ratio, len(ratio), decimals=3))
             counts |= {timing.count} if timing else set()
         way, steps = "" if first else f", {variant.name}", " to ".join(map(str, sorted({min(counts), max(counts)})))
         rows.append(Row(show_name(method, method) + way, method + way, method, steps, tuple(cells)))
     return rows
-
-
-def _make_cells(timing: Timing | None, plain: Timing | None, steps: int) -> tuple[Cell, Cell]:
-    seconds = () if timing is None else (timing.ms * steps / 1e3,)
-    ratio = () if timing is None or plain is None else (timing.ratio or timing.ms / plain.ms,)
-    return Cell(seconds, len(seconds), decimals=2), Cell(ratio, len(ratio), decimals=3)
 
 
 def _make_notes(results: Results, parts: Sequence[str]) -> tuple[str, ...]:

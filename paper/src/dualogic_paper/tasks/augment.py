@@ -10,8 +10,7 @@ MOST_TURN = math.pi / 12
 MOST_ZOOM = 1.25
 MOST_COLOUR = 0.4
 ERASED = 0.5
-KEPT = 0.5
-"""The share of images to which each change of :func:`distort` but the first and last is made."""
+KEPT = 0.5  # the share of images to which each change of :func:`distort` but the first and last is made
 
 
 def with_margin(images: Tensor) -> Tensor:
@@ -32,13 +31,19 @@ def crop(images: Tensor, numbers: Tensor) -> Tensor:
 
 
 def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
-    """Moved and mirrored at random, some turned, zoomed, brightened and so on, with a square of up to half the width erased.
-
-    From bytes ``(n, h + 8, w + 8, 3)`` with margins to numbers from 0 to 255, ``(batch, h, w, 3)``; the square has the colour
-    ``fill``.
+    """Moved and mirrored at random, some turned, zoomed, brightened and so on, with a square of the colour ``fill`` on it: from
+    bytes ``(n, h + 8, w + 8, 3)`` with margins to numbers from 0 to 255, ``(batch, h, w, 3)``.
     """
     sides = torch.rand(len(numbers), 1, device=numbers.device)
-    changed = _recolour(turn(images, numbers).float())
+    changed = turn(images, numbers).float()
+    # Brightness, contrast and saturation times a factor near 1 each, or left alone.
+    draws = torch.rand(2, 3, len(changed), 1, 1, 1, device=changed.device)
+    brightness, contrast, saturation = 1 + MOST_COLOUR * (2 * draws[0] - 1) * (draws[1] < KEPT)
+    changed = changed * brightness
+    mean = changed.mean((1, 2, 3), keepdim=True)
+    changed = (changed - mean) * contrast + mean
+    grey = changed.mean(3, keepdim=True)
+    changed = ((changed - grey) * saturation + grey).clamp(0, 255)
     batch, size = changed.shape[:2]
     centres = torch.rand(2, batch, 1, device=changed.device) * size
     down, right = (torch.arange(size, device=changed.device) + 0.5 - centres).abs() < sides * (ERASED * size / 2)
@@ -46,10 +51,7 @@ def distort(images: Tensor, numbers: Tensor, fill: Tensor) -> Tensor:
 
 
 def turn(images: Tensor, numbers: Tensor, *, mirror: bool = True) -> Tensor:
-    """Some of the images ``(n, h + 8, w + 8, channels)`` with margins, moved and perhaps turned, zoomed and mirrored.
-
-    Each pixel of the result ``(batch, h, w, channels)`` is the nearest of the original.
-    """
+    """Some of the images ``(n, h + 8, w + 8, channels)``, moved and perhaps turned, zoomed and mirrored: the nearest pixels."""
     device, batch = numbers.device, len(numbers)
     wide = images.shape[1]
     size = wide - 2 * PADDING
@@ -70,15 +72,3 @@ def turn(images: Tensor, numbers: Tensor, *, mirror: bool = True) -> Tensor:
     )
     found_rows, found_columns = (source.round().long().clamp(0, wide - 1) for source in sources)
     return images[numbers.view(-1, 1, 1), found_rows, found_columns]
-
-
-def _recolour(images: Tensor) -> Tensor:
-    """Brightness, contrast and saturation times a factor near 1 each, or left alone."""
-    draws = torch.rand(2, 3, len(images), 1, 1, 1, device=images.device)
-    brightness, contrast, saturation = 1 + MOST_COLOUR * (2 * draws[0] - 1) * (draws[1] < KEPT)
-    images = images * brightness
-    mean = images.mean((1, 2, 3), keepdim=True)
-    images = (images - mean) * contrast + mean
-    grey = images.mean(3, keepdim=True)
-    recoloured: Tensor = (images - grey) * saturation + grey
-    return recoloured.clamp(0, 255)

@@ -1,7 +1,5 @@
 """CIFAR-100: an image shows a thing of one superclass, so each superclass has all of the probability or none."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,8 +22,7 @@ from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Sa
 
 CLASSES, SUPERCLASSES = 100, 20
 TOLERANCE = 0.01
-TEMPERATURES = (1.0, 2.0, 1.4, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.06)
-"""By which logits are divided, to see how much satisfaction comes from confidence alone; the first is the network's own."""
+TEMPERATURES = (1.0, 2.0, 1.4, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.06)  # by which logits are divided
 MOST_INSPECTED = 2000
 NAMES = (  # of the superclasses, in the order of their numbers
     *("aquatic mammals", "fish", "flowers", "food containers", "fruit and vegetables", "household electrical devices"),
@@ -39,13 +36,11 @@ NAMES = (  # of the superclasses, in the order of their numbers
 class CIFAR100(Task):
     """100 labelled images of each class and 30,000 unlabelled ones (the paper's largest experiment), under one schedule for all.
 
-    Every arm has the same optimizer, epochs, images and forward passes: without a rule the unlabelled images pass through the
-    network too, and reach batch norm only. The paper trains for 3,600 epochs, the baseline by SGD and the others by Adam.
+    Without a rule the unlabelled images pass through the network too, for batch norm. The paper trains for 3,600 epochs.
 
     Attributes:
         form: how the rule is written: ``"published"``, the mass of each superclass is 0 or 1; ``"each"``, the same as twenty
-            rules, each with a ``delta`` of its own; ``"one"``, some superclass has all of the mass. Masses sum to 1, so all mean
-            the same, but the last cannot be met in part by giving each superclass little.
+            rules, each with a ``delta`` of its own; ``"one"``, some superclass has all of the mass.
         model: ``"vgg16"``, ``"resnet50"`` or ``"densenet100"``, in their forms for 32 x 32 pixels.
         labelled: labelled images, as many of each class.
         unlabelled: unlabelled ones, as many of each class.
@@ -80,7 +75,7 @@ class CIFAR100(Task):
     unlabelled: int = 30_000
     validation: int = 5_000
 
-    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> CIFAR100Problem:
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> "CIFAR100Problem":
         return CIFAR100Problem(self, seed, folder, device)
 
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
@@ -88,7 +83,7 @@ class CIFAR100(Task):
         # Which classes make up a superclass is in the data; any twenty groups of five will do here.
         return write_rules(make_mass(torch.arange(CLASSES) // 5), self.form, NAMES), (outputs, {"p": outputs})
 
-    def make_smoke(self, folder: Path) -> CIFAR100:
+    def make_smoke(self, folder: Path) -> "CIFAR100":
         make_sample("cifar100", folder, train=300, test=30)
         small = {"epochs": 1, "batch": 20, "measure_every": 1, "labelled": 100, "unlabelled": 100, "validation": 100}
         return dataclasses.replace(self, model="vgg16", **small)  # type: ignore[arg-type]
@@ -132,7 +127,6 @@ class CIFAR100Problem(Problem):
         superclass[labels] = arrays["train_coarse"].long()
         self.superclass = superclass.to(device)
         self.groups = functional.one_hot(self.superclass, SUPERCLASSES).float()
-
         mass = make_mass(superclass)
         self.empty, self.full = mass == 0, mass == 1
         self.published = (self.empty | self.full).all()
@@ -157,11 +151,7 @@ class CIFAR100Problem(Problem):
         return loss, {"p": taught, **bound}
 
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
-        """Measures in percent; on test images also satisfaction and entropy with scaled logits, ``satisfied_t0.5`` and so on.
-
-        Scaling changes no prediction, so a rule's gain in satisfaction counts only as far as it exceeds that of a network
-        without the rule at the same entropy.
-        """
+        """Measures in percent; on test images also satisfaction and entropy with scaled logits, ``satisfied_t0.5`` and so on."""
         images, labels = self.parts[part]
         logits = in_chunks(network, images, self._as_input)
         predicted = logits.argmax(1)
@@ -197,16 +187,11 @@ class CIFAR100Problem(Problem):
         logits = in_chunks(network, images, self._as_input)
         masses = logits.softmax(-1) @ self.groups
         words = {str(self.empty): "giving a superclass no mass", str(self.full): "giving a superclass all of the mass"}
-        return Samples(
-            {"p": logits},
-            images,
-            labels,
-            NAMES,
-            tol=TOLERANCE,
-            words=words,
-            picture=lambda position: images[position].permute(2, 0, 1),
-            caption=lambda position: describe_reading(masses[position], NAMES),
-        )
+        shown: dict[str, Any] = {
+            "picture": lambda position: images[position].permute(2, 0, 1),
+            "caption": lambda position: describe_reading(masses[position], NAMES),
+        }
+        return Samples({"p": logits}, images, labels, NAMES, tol=TOLERANCE, words=words, **shown)
 
     def _as_input(self, images: Tensor) -> Tensor:
         """Bytes ``(n, 32, 32, 3)`` to numbers ``(n, 3, 32, 32)``, channels last in memory."""
@@ -222,10 +207,9 @@ def make_mass(superclass: Tensor) -> Any:
 def write_rules(mass: Any, form: str, names: Sequence[str]) -> dict[str, Formula]:
     """That one of several groups of classes, whose mass is a term of one axis, has all of it; see the forms of :class:`CIFAR100`.
 
-    Example:
-        >>> mass = dl.var("mass", 3)
-        >>> write_rules(mass, "one", "abc"), len(write_rules(mass, "each", "abc"))
-        ({'rule': (mass == 1).any()}, 3)
+    >>> mass = dl.var("mass", 3)
+    >>> write_rules(mass, "one", "abc"), len(write_rules(mass, "each", "abc"))
+    ({'rule': (mass == 1).any()}, 3)
     """
     if form == "one":
         return {"rule": (mass == 1).any()}

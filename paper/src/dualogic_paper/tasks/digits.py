@@ -1,7 +1,5 @@
 """Handwritten digits without a label for 6: what reads as a 9 upside down is a 6."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path
@@ -22,10 +20,8 @@ from dualogic_paper.models.small import lenet5
 from dualogic_paper.tasks.measures import compare_branches, draw_outputs, in_chunks, percent, resize, spread
 from dualogic_paper.tasks.task import Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
-SIZE = 32
 NINE = 9
-TURNED = (0, 1, -1, -1, -1, -1, 9, -1, 8, 6)
-"""What each digit is after half a turn; -1 where it is none."""
+TURNED = (0, 1, -1, -1, -1, -1, 9, -1, 8, 6)  # what each digit is after half a turn; -1 where it is none
 WORDS = {"g == 9": "predicting 9 on rotated images", "f == 6": "predicting 6 on upright images"}
 
 
@@ -66,14 +62,14 @@ class Digits(Task):
     angle: float = 20.0
     exchanged: bool = False
 
-    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> DigitsProblem:
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> "DigitsProblem":
         return DigitsProblem(self, seed, folder, device)
 
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
         outputs = draw_outputs(2, samples, CLASSES, width=width, generator=generator)
         return {"rule": RULE}, (outputs, {"f": outputs[0], "g": outputs[1]})
 
-    def make_smoke(self, folder: Path) -> Digits:
+    def make_smoke(self, folder: Path) -> "Digits":
         make_sample("mnist", folder)
         make_sample("usps", folder)
         return dataclasses.replace(self, epochs=2, batch=32)
@@ -110,7 +106,7 @@ class DigitsProblem(Problem):
         if not len(validation) or not len(training):
             raise OptionError(f"--held-out {task.held_out:g} leaves no image to {'train on' if len(validation) else 'choose by'}")
         images, test_images, other_images = (
-            resize(torch.from_numpy(pixels).unsqueeze(1).to(device), SIZE)
+            resize(torch.from_numpy(pixels).unsqueeze(1).to(device))
             for pixels in (mnist["train_x"], mnist["test_x"], usps["test_x"])
         )
         self.images, self.labels = images[training.to(device)], labels[training].to(device)

@@ -1,7 +1,5 @@
 """Handwritten formulas of which few are labelled: no two operators stand side by side."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -29,10 +27,8 @@ from dualogic_paper.tasks.task import AT_LEAST_ONE, SHARE, Column, Drawn, Limit,
 CLASSES = 13
 DIGITS, OPERATORS = range(9), range(9, CLASSES)  # 1 to 9, then + - * /
 PLUS, MINUS, TIMES, OVER = OPERATORS
-LENGTHS = tuple(f"length {count}" for count in range(8))
-"""Formulas have no class: reports divide them by their number of symbols."""
-TOLERANCE = 0.01
-"""How far a sum of probabilities may be off and still count as equal, as in the paper's tables."""
+LENGTHS = tuple(f"length {count}" for count in range(8))  # formulas have no class: reports divide them by their number of symbols
+TOLERANCE = 0.01  # how far a sum of probabilities may be off and still count as equal, as in the paper's tables
 SAME_RESULT = 1e-9  # more than what rounding does, less than what different fractions differ by
 PAPER = 255  # the brightness of what nothing is written on
 IGNORED = -100  # what cross-entropy leaves out
@@ -44,10 +40,7 @@ digit, operator = x[..., :9].sum(-1), x[..., 9:].sum(-1)
 BOTH_DIGITS = digit[1:] + digit[:-1] == 2
 ONE_OPERATOR = operator[1:] + operator[:-1] == 1
 RULE = (BOTH_DIGITS | ONE_OPERATOR).all(where=valid[1:])
-WORDS = {
-    str(BOTH_DIGITS): "reading two neighbours as digits",
-    str(ONE_OPERATOR): "reading one of two neighbours as an operator",
-}
+WORDS = {str(BOTH_DIGITS): "reading two neighbours as digits", str(ONE_OPERATOR): "reading one of two neighbours as an operator"}
 
 # The same about classes, bound to the same probabilities.
 symbol = dl.categorical("x", CLASSES, shape=(n,))
@@ -66,9 +59,7 @@ class HWF(Task):
         held_out: how many training formulas are kept for validation.
         labelled_share: share of the training formulas whose symbols are labelled.
         unlabelled_share: share of the training formulas in the pool.
-        pixels: symbols are scaled from 45 x 45 to squares of this side; LeNet-5 was made for 32.
-        ink: the network sees the amount of ink, 0 for paper, instead of brightness from -1 to 1, which is 1 for paper. Without
-            a rule, brightness gives about the published accuracy, and ink some 4 points more (``results/hwf``).
+        ink: the network sees the amount of ink, 0 for paper, instead of brightness from -1 to 1, which is 1 for paper.
     """
 
     name: ClassVar[str] = "hwf"
@@ -83,12 +74,7 @@ class HWF(Task):
         Column("kinds_known_accuracy", "acc. if kinds known", "neither"),
     )
     choose_by: ClassVar[str] = "accuracy"
-    limits: ClassVar[dict[str, Limit]] = {
-        "held_out": AT_LEAST_ONE,
-        "labelled_share": SHARE,
-        "unlabelled_share": SHARE,
-        "pixels": Limit(16, 256),
-    }
+    limits: ClassVar[dict[str, Limit]] = {"held_out": AT_LEAST_ONE, "labelled_share": SHARE, "unlabelled_share": SHARE}
     settings: ClassVar[dict[str, Setting]] = {"semantic": Setting(weight=0.5, learning_rate=5e-4)}
     arms: ClassVar[tuple[str, ...]] = names()
     views: ClassVar[tuple[str, ...]] = ("same", "teacher", "another")
@@ -99,10 +85,9 @@ class HWF(Task):
     held_out: int = 1000
     labelled_share: float = 0.02
     unlabelled_share: float = 0.8
-    pixels: int = 32
     ink: bool = False
 
-    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> HWFProblem:
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> "HWFProblem":
         return HWFProblem(self, seed, folder, device)
 
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
@@ -110,7 +95,7 @@ class HWF(Task):
         tensors = {"x": outputs.softmax(-1), "valid": torch.ones(samples, 7, dtype=torch.bool)}
         return HWFProblem.rules_for(method), (outputs, tensors)
 
-    def make_smoke(self, folder: Path) -> HWF:
+    def make_smoke(self, folder: Path) -> "HWF":
         make_sample("hwf", folder)
         pool = min(self.unlabelled_share, 0.5)
         return dataclasses.replace(
@@ -140,7 +125,7 @@ class HWFEfficiency(HWF):
     arms: ClassVar[tuple[str, ...]] = ("none", "dl2", "hard", "uniform", "dual-paper", "dual")
 
     unlabelled_share: float = 0.0
-    rule_on: Literal["unlabelled", "labelled", "all"] = "labelled"
+    rule_on: Literal["unlabelled", "labelled"] = "labelled"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,18 +147,18 @@ class Formulas:
     valid: Tensor  # which symbols there are, ``(n, 7)``
     result: Tensor  # what the formula evaluates to, ``(n,)``
 
-    def __getitem__(self, rows: Tensor) -> Formulas:
+    def __getitem__(self, rows: Tensor) -> "Formulas":
         return Formulas(self.images[rows], self.labels[rows], self.valid[rows], self.result[rows])
 
 
 class HWFProblem(Problem):
-    """See :class:`HWF`; each image of a symbol is kept once, as bytes ``(m, 1, pixels, pixels)``."""
+    """See :class:`HWF`; each image of a symbol is kept once, scaled from 45 x 45 to bytes ``(m, 1, 32, 32)``."""
 
     def __init__(self, task: HWF, seed: int, folder: Path | None, device: torch.device) -> None:
         self.rules = {"neighbours": RULE}
         arrays = load("hwf", folder)
         self.task = task
-        self.symbols = resize(torch.from_numpy(arrays["symbols"]).unsqueeze(1).to(device), task.pixels)
+        self.symbols = resize(torch.from_numpy(arrays["symbols"]).unsqueeze(1).to(device))
         self.on_paper = functional.pad(self.symbols, [PADDING] * 4, value=PAPER).movedim(1, -1)
         self.training, self.test = (_to_device(arrays, split, device) for split in ("train", "test"))
         held_out, self.labelled, self.unlabelled = _divide(task, len(self.training.result), seed)
@@ -187,7 +172,7 @@ class HWFProblem(Problem):
         return {"neighbours": CLASS_RULE if method.name in ABOUT_CLASSES else RULE}
 
     def make_network(self) -> nn.Module:
-        return lenet5(CLASSES, pixels=self.task.pixels)
+        return lenet5(CLASSES)
 
     def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
         count = len(labelled)
@@ -208,16 +193,12 @@ class HWFProblem(Problem):
         return loss, {"x": logits[count:].float().softmax(-1), "valid": self.training.valid[pool], **bound}
 
     def evaluate(self, network: nn.Module, part: Literal["validation", "test"]) -> dict[str, float]:
-        """Measures in percent; see :func:`measure`.
+        """Measures in percent, see :func:`measure`; ``train_accuracy`` is that of the labelled training formulas.
 
-        ``train_accuracy`` is that of the labelled training formulas. Most test symbols are copies of training symbols, so test
-        formulas have more measures: ``unseen_symbol_accuracy``, of all symbols that are no copies; ``unseen_accuracy`` and
-        ``unseen_satisfied``, of the formulas that have such symbols only (``unseen_formulas``: 69 of 2000, all but six of one
-        symbol); and ``rewritten_...``, of all test formulas, each symbol replaced by an unseen one of its class at random. The
-        real set has three unseen images of ``*`` and none of ``/``, which is left as it is.
-
-        ``kinds_known_accuracy`` is what the accuracy would be if someone told the network which symbols are digits and which are
-        operators: all that the rule is about. More than that, the rule cannot say about a formula.
+        Most test symbols are copies of training symbols, so there are more measures of tests: ``unseen_symbol_accuracy``, of
+        symbols that are no copies; ``unseen_...``, of the few formulas that have such symbols only; and ``rewritten_...``, of all
+        formulas, each symbol replaced by an unseen one of its class. ``kinds_known_accuracy`` is what the accuracy would be if
+        someone told the network which symbols are digits: all that the rule is about.
         """
         found = {"train_accuracy": measure(self.known, self._believe(network, self.known))["accuracy"]}
         formulas = self.validation if part == "validation" else self.test
@@ -278,7 +259,7 @@ class HWFProblem(Problem):
         return Samples(tensors, inputs, lengths, LENGTHS, tol=TOLERANCE, words=WORDS, picture=picture, caption=caption)
 
     def _show(self, images: Tensor) -> Tensor:
-        """What the network sees of symbols ``(...)``, dark on white: ``(..., 1, pixels, pixels)``."""
+        """What the network sees of symbols ``(...)``, dark on white: ``(..., 1, 32, 32)``."""
         return self._light(self.symbols[images])
 
     def _light(self, symbols: Tensor) -> Tensor:
@@ -292,11 +273,7 @@ class HWFProblem(Problem):
 
 
 def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:
-    """What probabilities ``(n, 7, 13)`` say about formulas, in percent.
-
-    ``accuracy``: formulas with the right result; ``satisfied``: formulas on which the rule holds, those of one symbol among
-    them; ``symbol_accuracy``: symbols with the right class.
-    """
+    """What probabilities ``(n, 7, 13)`` say, in percent: formulas with the right result or on which the rule holds; symbols."""
     answers = beliefs.argmax(-1)
     results = calculate(answers, formulas.valid)
     return {
@@ -309,13 +286,11 @@ def measure(formulas: Formulas, beliefs: Tensor) -> dict[str, float]:
 def calculate(symbols: Tensor, valid: Tensor) -> Tensor:
     """The values ``(n,)`` of formulas ``(n, length)`` in float64: products and quotients from left to right, then sums.
 
-    Neighbouring digits are one number. A formula that begins or ends with an operator, or has two side by side, does not parse,
-    which gives NaN: there are no signs. Without a 0 among the digits, nothing is divided by 0.
+    Neighbouring digits are one number. A formula that begins or ends with an operator, or has two side by side, gives NaN.
 
-    Example:
-        >>> formulas = torch.tensor([[7, MINUS, 5, OVER, 1], [2, PLUS, TIMES, 3, 0]])  # 8 - 6 / 2 and 3 + * 41
-        >>> calculate(formulas, torch.ones(2, 5, dtype=torch.bool))
-        tensor([5., nan], dtype=torch.float64)
+    >>> formulas = torch.tensor([[7, MINUS, 5, OVER, 1], [2, PLUS, TIMES, 3, 0]])  # 8 - 6 / 2 and 3 + * 41
+    >>> calculate(formulas, torch.ones(2, 5, dtype=torch.bool))
+    tensor([5., nan], dtype=torch.float64)
     """
     zero = torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
     total, sign, product, number = zero, zero + 1, zero + 1, zero

@@ -7,10 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-CHUNK = 2048
-"""Samples in one forward pass of an evaluation."""
-MOST_SAMPLES = 2000
-"""Samples that a diagnosis looks at; see :func:`spread`."""
+CHUNK = 2048  # samples in one forward pass of an evaluation
+MOST_SAMPLES = 2000  # samples that a diagnosis looks at; see :func:`spread`
 
 
 def spread(count: int) -> Tensor:
@@ -18,9 +16,9 @@ def spread(count: int) -> Tensor:
     return torch.arange(0, count, max(1, -(-count // MOST_SAMPLES)))
 
 
-def resize(images: Tensor, pixels: int) -> Tensor:
-    """Bytes ``(n, 1, h, w)`` to bytes ``(n, 1, pixels, pixels)``."""
-    parts = (functional.interpolate(part.float(), (pixels, pixels), mode="bilinear") for part in images.split(CHUNK))
+def resize(images: Tensor) -> Tensor:
+    """Bytes ``(n, 1, h, w)`` to bytes ``(n, 1, 32, 32)``, for which LeNet-5 was made."""
+    parts = (functional.interpolate(part.float(), (32, 32), mode="bilinear") for part in images.split(CHUNK))
     return torch.cat([part.round().byte() for part in parts])
 
 
@@ -45,11 +43,10 @@ def compare_branches(
 ) -> dict[str, float]:
     """The share of samples where each branch of a rule holds and the mean weight on it, for each group that is not empty.
 
-    Example:
-        >>> import torch
-        >>> holds, weights = torch.tensor([True, False]), torch.tensor([0.75, 0.5])
-        >>> compare_branches({"q": holds}, {"q": weights}, {"sixes": holds, "none": holds < 0})
-        {'q_holds_sixes': 100.0, 'q_weight_sixes': 0.75}
+    >>> import torch
+    >>> holds, weights = torch.tensor([True, False]), torch.tensor([0.75, 0.5])
+    >>> compare_branches({"q": holds}, {"q": weights}, {"sixes": holds, "none": holds < 0})
+    {'q_holds_sixes': 100.0, 'q_weight_sixes': 0.75}
     """
     found: dict[str, float] = {}
     for group, members in groups.items():

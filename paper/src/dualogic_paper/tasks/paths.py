@@ -1,7 +1,5 @@
 """Shortest distances in a graph: symmetric, and no longer than any detour."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,12 +16,8 @@ from dualogic_paper.models.small import mlp
 from dualogic_paper.tasks.measures import draw_outputs, in_chunks, percent, spread
 from dualogic_paper.tasks.task import AT_LEAST_ONE, Column, Drawn, Limit, Outputs, Problem, Samples, Task
 
-TOLERANCE = 1.0
-"""In units of distance; the paper's for this task."""
-
-NOT_APPLICABLE = ("supervised", "semantic", "problog", "pd1")
-"""All graphs are labelled; two methods count assignments of finitely many values; PD1 needs costs of at most 1."""
-
+TOLERANCE = 1.0  # in units of distance; the paper's for this task
+NOT_APPLICABLE = ("supervised", "semantic", "problog", "pd1")  # no unlabelled graphs; numbers, not worlds; costs above 1
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
 
 
@@ -32,23 +26,18 @@ class Paths(Task):
     """Distances from node 0 of a weighted graph, from its adjacency matrix (the paper's regression task).
 
     All training graphs are labelled, and the rule is taught on the same graphs: there is no other pool. DL2's weight, 0.1, was
-    chosen by hand, as DL2 asks for; all other methods have a weight of 1. Fuzzy methods take a comparison of real numbers by a
-    relaxation of dualogic's own (:class:`~dualogic.methods.truth.TruthMethod`).
-
-    ``satisfied`` counts pairs of a graph and a node ``k``, as the paper does. For ``k = 0`` the rule holds by itself, so that
-    one pair in ``nodes`` is always met. ``dead`` counts the outputs, other than the source's own, that are 0 for every
-    graph: behind the last ReLU they have no gradient and stay so, and each adds the mean square of a distance to the error.
+    chosen by hand, as DL2 asks for. ``satisfied`` counts pairs of a graph and a node ``k``, as the paper does; for ``k = 0`` the
+    rule holds by itself. ``dead`` counts the outputs, other than the source's own, that are 0 for every graph: behind the last
+    ReLU they have no gradient and stay so.
 
     Attributes:
-        graphs: the seed of all graphs, which are the same in every run, as images are, so that a run's seed is that of its
-            weights and batches; ``None`` draws other graphs for each seed. Test errors differ by half between draws, far more
-            than between methods.
+        graphs: the seed of all graphs, the same in every run, so that a run's seed is that of its weights and batches; ``None``
+            draws other graphs for each seed.
         nodes: of each graph.
         width: of each of the three hidden layers.
         training: graphs to train on.
         held_out: graphs to choose by, and as many to test on.
-        first_output: biases of the last layer before training, near a mean distance; 0 leaves them as torch draws them, and then
-            many networks start, with any method, with an output that is 0 for every graph.
+        first_output: biases of the last layer before training, near a mean distance; 0 leaves them as torch draws them.
     """
 
     name: ClassVar[str] = "paths"
@@ -76,7 +65,7 @@ class Paths(Task):
     epochs: int = 300
     learning_rate: float = 1e-4
     weight_decay: float = 5e-4
-    rule_on: Literal["unlabelled", "labelled", "all"] = "labelled"
+    rule_on: Literal["unlabelled", "labelled"] = "labelled"
     graphs: int | None = 0
     nodes: int = 15
     width: int = 1000
@@ -84,7 +73,7 @@ class Paths(Task):
     held_out: int = 150
     first_output: float = 5.0
 
-    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> PathsProblem:
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> "PathsProblem":
         return PathsProblem(self, seed, device)
 
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
@@ -93,7 +82,7 @@ class Paths(Task):
         symmetric, triangle = _halves(self.nodes)
         return {"rule": symmetric & triangle}, (outputs, {"d": e[:, 0], "e": e})
 
-    def make_smoke(self, folder: Path) -> Paths:
+    def make_smoke(self, folder: Path) -> "Paths":
         return dataclasses.replace(self, epochs=2, batch=16, nodes=6, width=32, training=48, held_out=24)
 
 
@@ -112,9 +101,8 @@ def make_rules(nodes: int) -> dict[str, Formula]:
 
     ``d`` are the distances from node 0, and ``e[k, j]`` those from node ``k`` to node ``j``. No formula is quantified over ``k``.
 
-    Example:
-        >>> print(make_rules(15)["satisfied"])
-        (d == e[:, 0]) & (d[None, :] <= d[:, None] + e).all(1)
+    >>> print(make_rules(15)["satisfied"])
+    (d == e[:, 0]) & (d[None, :] <= d[:, None] + e).all(1)
     """
     d, e = var("d", nodes), var("e", nodes, nodes)
     symmetric, triangle = d == e[:, 0], (d[None, :] <= d[:, None] + e).all(1)
@@ -207,11 +195,10 @@ class PathsProblem(Problem):
 def make_swaps(nodes: int) -> Tensor:
     """Which node takes whose place when node 0 and node ``k`` are exchanged, ``(nodes, nodes)``; each row is its own inverse.
 
-    Example:
-        >>> make_swaps(3)
-        tensor([[0, 1, 2],
-                [1, 0, 2],
-                [2, 1, 0]])
+    >>> make_swaps(3)
+    tensor([[0, 1, 2],
+            [1, 0, 2],
+            [2, 1, 0]])
     """
     swaps = torch.arange(nodes).repeat(nodes, 1)
     swaps[:, 0] = torch.arange(nodes)

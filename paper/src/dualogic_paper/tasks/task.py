@@ -1,7 +1,5 @@
 """What an experiment is: its hyper-parameters, and for one seed all that is trained and measured."""
 
-from __future__ import annotations
-
 import abc
 import dataclasses
 import math
@@ -42,11 +40,10 @@ class Limit:
     def check(self, name: str, value: float) -> None:
         """Refuse a number outside.
 
-        Example:
-            >>> Limit(0, 1, open=True).check("held_out", 0)
-            Traceback (most recent call last):
-                ...
-            dualogic.errors.OptionError: --held-out must be above 0 and below 1; got 0
+        >>> Limit(0, 1, open=True).check("held_out", 0)
+        Traceback (most recent call last):
+            ...
+        dualogic.errors.OptionError: --held-out must be above 0 and below 1; got 0
         """
         inside = self.low < value < self.high if self.open else self.low <= value <= self.high
         if math.isfinite(value) and inside:
@@ -91,10 +88,8 @@ class Task(abc.ABC):
     arms: ClassVar[tuple[str, ...]] = ()
     parts_by: ClassVar[str] = ""
     parts: ClassVar[Mapping[str, str]] = {}
-    views: ClassVar[tuple[str, ...]] = ("same",)
-    """Those of :attr:`view` that the task knows."""
-    limits: ClassVar[Mapping[str, Limit]] = {}
-    """Of hyper-parameters that a subclass adds; all numbers must be finite."""
+    views: ClassVar[tuple[str, ...]] = ("same",)  # those of :attr:`view` that the task knows
+    limits: ClassVar[Mapping[str, Limit]] = {}  # of hyper-parameters that a subclass adds; all numbers must be finite
 
     epochs: int
     batch: int = 128
@@ -102,25 +97,24 @@ class Task(abc.ABC):
     learning_rate: float = 1e-3
     decay: Literal["none", "cosine"] = "none"
     weight_decay: float = 0.0
-    rule_on: Literal["unlabelled", "labelled", "all"] = "unlabelled"
+    rule_on: Literal["unlabelled", "labelled"] = "unlabelled"
     rule_from: float = 0.0
     view: Literal["same", "teacher", "another", "both"] = "same"
     show_pool: bool = False
     measure_every: int = 1
 
     @abc.abstractmethod
-    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> Problem:
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> "Problem":
         """Data, model and measures for one seed, on the device; data sets are in the usual place without a folder."""
 
     @abc.abstractmethod
-    def make_smoke(self, folder: Path) -> Task:
+    def make_smoke(self, folder: Path) -> "Task":
         """The same task, so small that it takes seconds on a CPU; writes stand-in data into the folder."""
 
     @abc.abstractmethod
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
-        """The rules as a method takes them, and what a network might say, drawn at random without data.
-
-        That is its outputs, of a deviation ``width`` and with gradients, and the tensors that the rules' symbols are bound to.
+        """The rules as a method takes them, and what a network might say, drawn without data: outputs of a deviation ``width``,
+        and the tensors that the rules' symbols are bound to.
         """
 
     def check(self) -> None:
@@ -139,9 +133,7 @@ class Task(abc.ABC):
 
 
 COMMON_LIMITS: Mapping[str, Limit] = {
-    "epochs": AT_LEAST_ONE,
-    "batch": AT_LEAST_ONE,
-    "measure_every": AT_LEAST_ONE,
+    **dict.fromkeys(("epochs", "batch", "measure_every"), AT_LEAST_ONE),
     "learning_rate": Limit(0, open=True),
     "weight_decay": Limit(0),
     "rule_from": SHARE,
@@ -158,21 +150,15 @@ class Samples:
     classes: tuple[str, ...] | None = None  # names of the classes
     tol: float = 0.0  # see :meth:`dualogic.Formula.satisfied`
     lead: float = 0.0  # see :meth:`dualogic.Formula.satisfied`
-    # what it means to make a part of a rule true, by its text, such as ``"predicting 9 on rotated images"``
-    words: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    words: Mapping[str, str] = dataclasses.field(default_factory=dict)  # what it means to make a part of a rule true, by its text
     picture: Callable[[int], Tensor] | None = None  # bytes ``(channels, height, width)`` of the sample at a position
     caption: Callable[[int], str] | None = None  # in words, what the network says about the sample at a position
 
 
 class Problem(abc.ABC):
-    """A task with its data on a device.
+    """A task with its data on a device; training samples are numbered from 0."""
 
-    Training samples are numbered from 0; ``labelled`` and ``unlabelled`` say which are which. What a method may not see is
-    kept here too, for reports.
-    """
-
-    # the symbol that is bound to logits, for what is taught in the place of rules; none if that does not apply
-    beliefs: ClassVar[str | None] = None
+    beliefs: ClassVar[str | None] = None  # the symbol that is bound to logits, for what is taught in the place of rules
     groups: Tensor | None = None  # which classes make up each superclass, ``(classes, superclasses)`` of 0 and 1; likewise
 
     rules: Mapping[str, Formula]  # by name
@@ -189,10 +175,8 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def outputs(self, network: nn.Module, labelled: Tensor, pool: Tensor | None, teacher: nn.Module | None = None) -> Outputs:
-        """The task's loss on labelled samples, and a tensor for each symbol of the rules on samples of the pool.
-
-        Samples come as numbers ``(batch,)``; there is no pool without a rule. With a teacher, a slow copy of the network whose
-        word the rule takes, there is also ``believe``, what it says.
+        """The task's loss on labelled samples, and a tensor for each symbol of the rules on samples of the pool, if there is one;
+        with a teacher, whose word the rule takes, also ``believe``, what it says. Samples come as numbers ``(batch,)``.
         """
 
     @abc.abstractmethod
@@ -205,7 +189,4 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def samples(self, network: nn.Module, rows: Tensor | None) -> Samples:
-        """What a diagnosis looks at, without gradients.
-
-        Of training samples ``(n,)`` or, for ``None``, of validation samples, at most ``MOST_SAMPLES``.
-        """
+        """What a diagnosis looks at: training samples ``(n,)`` or, for ``None``, at most ``MOST_SAMPLES`` validation samples."""

@@ -1,10 +1,8 @@
 """CIFAR-10 to STL-10: an image shows a machine or an animal, so each of the two has all of the probability or none."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -38,8 +36,7 @@ WORDS = {str(mass == 0): "giving a superclass no mass", str(mass == 1): "giving 
 class Transfer(Task):
     """ResNet18 on 3,000 labelled and 3,000 unlabelled images of CIFAR-10, tested there and on STL-10 (the paper's appendix).
 
-    The rule is about sums of probabilities, which the methods that count worlds cannot take. Every arm has the same forward
-    passes: without a rule the unlabelled images pass through the network too, and reach batch norm only.
+    Every arm has the same forward passes: without a rule the unlabelled images pass through the network too, for batch norm.
 
     Attributes:
         labelled: labelled images.
@@ -69,14 +66,14 @@ class Transfer(Task):
     measure_every: int = 5
     show_pool: bool = True
 
-    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> TransferProblem:
+    def make_problem(self, seed: int, folder: Path | None, device: torch.device) -> "TransferProblem":
         return TransferProblem(self, seed, folder, device)
 
     def draw(self, method: Method, samples: int, width: float, generator: torch.Generator) -> Drawn:
         outputs = draw_outputs(samples, len(CLASSES), width=width, generator=generator)
         return {"rule": RULE}, (outputs, {"p": outputs})
 
-    def make_smoke(self, folder: Path) -> Transfer:
+    def make_smoke(self, folder: Path) -> "Transfer":
         make_sample("cifar10", folder, train=60, test=30)
         make_sample("stl10", folder, test=30)
         return dataclasses.replace(self, epochs=1, batch=10, labelled=20, unlabelled=20, validation=20, measure_every=1)
@@ -158,16 +155,11 @@ class TransferProblem(Problem):
         chosen = spread(len(labels)).to(labels.device) if rows is None else rows
         images, labels = images[chosen], labels[chosen]
         logits = in_chunks(network, images, self._as_input)
-        return Samples(
-            {"p": logits},
-            images,
-            labels,
-            CLASSES,
-            tol=TOLERANCE,
-            words=WORDS,
-            picture=lambda position: images[position],
-            caption=lambda position: describe_reading(logits[position].softmax(-1), CLASSES),
-        )
+        shown: dict[str, Any] = {
+            "picture": lambda position: images[position],
+            "caption": lambda position: describe_reading(logits[position].softmax(-1), CLASSES),
+        }
+        return Samples({"p": logits}, images, labels, CLASSES, tol=TOLERANCE, words=WORDS, **shown)
 
     def _as_input(self, images: Tensor) -> Tensor:
         scaled = (images.float() / 255 - self.mean) / self.deviation
