@@ -1,5 +1,7 @@
 """Negation and conjunctive normal forms: same meaning, same cost, promised shape."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -135,3 +137,22 @@ def test_normal_forms_of_a_large_rule_are_quick():
     p = dl.var("p", 3000)
     rule = dl.And([(p[i] <= 0) >> (p[i + 1] <= 0) for i in range(2999)])
     assert len(rule.to_cnf().operands) == 2999
+
+
+@pytest.mark.parametrize("count", [3, 4, 6])
+def test_several_comparisons_of_classes_in_one_formula(count):
+    """What one of them unfolds to is made on the way, and must not be taken for what another did."""
+    symbols = [dl.categorical(f"f{place}", 5) for place in range(count)]
+    pairs = list(itertools.combinations(symbols, 2))
+    classes = torch.randint(5, (200, count), generator=torch.Generator().manual_seed(0))
+    bound = {symbol.name: torch.nn.functional.one_hot(classes[:, place], 5).float() for place, symbol in enumerate(symbols)}
+    different = torch.stack([(classes[:, one] != classes[:, two]) for one, two in itertools.combinations(range(count), 2)])
+    for rule, expected in [
+        (dl.And(*(one != two for one, two in pairs)), different.all(0)),
+        (dl.Or(*(one == two for one, two in pairs)), (~different).any(0)),
+        (dl.And(*(one == two for one, two in pairs)), (~different).all(0)),
+        (~dl.Or(*(dl.Iff(one == two, one != two) for one, two in pairs)), torch.ones(200, dtype=torch.bool)),
+    ]:
+        assert torch.equal(rule.satisfied(**bound), expected)
+        assert torch.equal(rule.to_nnf().satisfied(**bound), expected)
+        assert torch.equal(rule.cost(**bound) == 0, expected)

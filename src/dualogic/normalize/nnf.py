@@ -107,15 +107,16 @@ class _Pass:
     resting: bool
     asks: Asking
     given: Collection[str]
-    done: dict[tuple[int, bool], Formula] = dataclasses.field(default_factory=dict)
+    # With each node itself: some are made on the way, and the next one could have the number of one that is gone.
+    done: dict[tuple[int, bool], tuple[Formula, Formula]] = dataclasses.field(default_factory=dict)
 
     def convert(self, node: Formula, positive: bool) -> Formula:
         key = (id(node), positive)
         if key not in self.done:
             if type(node) not in _CONVERSIONS:
                 raise TypeError(f"to_nnf has no conversion for a node of type {type(node).__name__}: {node.brief()}")
-            self.done[key] = _CONVERSIONS[type(node)](self, node, positive)
-        return self.done[key]
+            self.done[key] = node, _CONVERSIONS[type(node)](self, node, positive)
+        return self.done[key][1]
 
     def comparison(self, node: Comparison, positive: bool) -> Formula:
         return node if positive else Comparison(NEGATED[node.operation], node.left, node.right, 0.0)
