@@ -29,8 +29,9 @@ class Dual(DistributionalMethod):
 
     - logarithmic class costs, because without labels the task drives ``p`` towards 0, where ``1 - p`` has no gradient;
     - implications that rest where the consequent is at least as believed as the antecedent, and an ``or`` of beliefs likewise;
-    - antecedents that are read and not taught until their consequent is seen to be known without them; what one about classes
-      then loses goes to the likeliest other class; numbers that are predicted give way where that is the smaller change;
+    - antecedents that are read and not taught until their consequent is seen to be known without them; beliefs in Booleans then
+      count from what is usual; what an antecedent about classes loses goes to the likeliest other class; numbers that are
+      predicted give way where that is the smaller change;
     - an ``or`` that is met by one operand does not pull at the others, and in an ``and`` what is met does not dilute what is not;
     - small local softmax steps, and none for implications, whose weight follows the beliefs;
     - a scale ``delta`` that follows the typical cost of a violation, with a floor of 1: below it a rule that is nearly met
