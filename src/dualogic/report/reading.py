@@ -29,9 +29,7 @@ class Record:
     method: str  # its name
     options: dict[str, Any]  # of the method
     seed: int
-    about: dict[
-        str, Any
-    ]  # what a page says: `title`, `name` (of the run) or `label` (of its settings); empty in earlier versions
+    about: dict[str, Any]  # what a page says: `title`, `name` (of the run) or `label` (of its settings)
     taught: bool  # whether a rule was taught
     history: list[dict[str, float]]  # numbers by name, for each measured epoch
     result: dict[str, Any] | None  # how it ended: `facts` (pairs of a label and a value), `failure`; `None` before
@@ -91,6 +89,9 @@ def read_run(folder: Path) -> Record:
     config = check_config(read_object(folder / CONFIG), folder / CONFIG)
     ended, diagnosed = ((folder / name).exists() for name in (RESULT, DIAGNOSIS))
     result = read_object(folder / RESULT) if ended else {}
+    lacking = [name for name in ("config", "seconds") if ended and name not in result]
+    if lacking:
+        raise DataError(f"a result in {folder / RESULT} lacks {', '.join(lacking)}; delete it, or restore the file")
     facts, failure = result.get("facts") or [], result.get("failure") or ""
     if not stored.are_pairs(facts) or not isinstance(failure, str):
         raise DataError(
