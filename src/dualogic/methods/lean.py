@@ -235,12 +235,13 @@ def advance_known(
     tiny = torch.finfo(known.dtype).tiny
     means = torch.lerp(known[:4], noted[:4], RATE)
     shares = means[1::2] / means[::2].clamp_min(tiny)  # without the antecedent, and with it
-    told = noted[0] + noted[2]
+    denied, _, believed, _, consequent = noted.unbind()
+    told = denied + believed
     seen = known[5] + count * told if isinstance(count, Tensor) else torch.add(known[5], told, alpha=count)
     found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
     rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1) * (told > 0)  # a batch may have no entry
     # The rows of antecedent, antecedent and consequent.
-    beliefs = torch.lerp(known[7:], torch.stack([noted[2], noted[2], noted[4]]) / told.clamp_min(tiny), rates)
+    beliefs = torch.lerp(known[7:], torch.stack([believed, believed, consequent]) / told.clamp_min(tiny), rates)
     highest = torch.maximum(known[4], found)
     # What is evidence the rule cannot change, so a fall is not its doing.
     strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs[:2], seen)
