@@ -93,7 +93,13 @@ def may_turn(formulas: Iterable[Formula], given: Collection[str]) -> bool:
     sides = [(node.antecedent, node.consequent) for node in nodes if isinstance(node, Implication)]
     both = [(node.left, node.right) for node in nodes if isinstance(node, Equivalence)]
     sides += [*both, *((right, left) for left, right in both)]
-    return any(_is_given(consequent, given) or not {*given}.isdisjoint(antecedent.symbols) for antecedent, consequent in sides)
+    return any(_is_given(consequent, given) or _has_fact(antecedent, given) for antecedent, consequent in sides)
+
+
+def _has_fact(antecedent: Formula, given: Collection[str]) -> bool:
+    """Whether something that is given may stand beside a comparison there."""
+    compares = any(isinstance(node, Comparison) for node in walk(antecedent))
+    return compares and not {*given}.isdisjoint(antecedent.symbols)
 
 
 def _is_given(formula: Formula, given: Collection[str]) -> bool:
