@@ -146,3 +146,16 @@ def test_an_or_of_what_does_not_exclude_each_other_counts_two():
     unsure, values = [1 / 3] * 3, dict.fromkeys("abc", 0.9)
     assert look(((f == 0) & a) | ((f == 1) & b) | ((f == 2) & c), values | {"f": unsure})[0] < 0.05
     assert look(((f == 0) & a) | ((f == 1) & b) | ((g == 2) & c), values | {"f": unsure, "g": unsure})[0] > 0.3
+
+
+def test_rules_of_one_shape_may_differ_in_whether_they_exclude_each_other():
+    """They are computed together otherwise, in whatever order they come."""
+    unsure, values = [1 / 3] * 3, dict.fromkeys("abc", 0.9)
+    rules = {"apart": ((f == 0) & a) | ((f == 1) & b) | ((f == 2) & c), "mixed": ((f == 0) & a) | ((f == 1) & b) | ((g == 2) & c)}
+    tensors = {name: torch.tensor([value], dtype=torch.float64) for name, value in {**values, "f": unsure, "g": unsure}.items()}
+    for names in (("apart", "mixed"), ("mixed", "apart")):
+        logic = dl.LogicLoss({name: rules[name] for name in names}, 1, dtype=torch.float64)
+        logic(torch.tensor([0]), **{name: tensor.clone().requires_grad_() for name, tensor in tensors.items()})
+        costs = {name: found["cost"].item() for name, found in logic.statistics().items()}
+        assert costs["apart"] < 0.05
+        assert costs["mixed"] > 0.3

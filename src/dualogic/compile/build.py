@@ -14,7 +14,7 @@ from dualogic.compile.convolution import program_of
 from dualogic.compile.extreme import take_depth, take_extreme
 from dualogic.compile.instructions import Instruction, Operand
 from dualogic.compile.number import check_independent
-from dualogic.compile.signature import COMPARISON_KIND, strip_levels
+from dualogic.compile.signature import COMPARISON_KIND, exclude_each_other, strip_levels
 from dualogic.compile.terms import TermBuilder, Value
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, PremiseBranch, QuantifierBranch
 from dualogic.formula.atom import STRICT, ClassIn, Comparison
@@ -179,7 +179,7 @@ class Builder(TermBuilder):
         chosen = not isinstance(node, Resting) and node.operation in ("|", "any") and self.resting and not self._in_premise
         if not chosen or any(isinstance(part, Comparison) for part in walk(node)):
             return 0
-        return len(node.operands) if isinstance(node, Junction) and _exclude_each_other(node.operands) else 2
+        return len(node.operands) if isinstance(node, Junction) and exclude_each_other(node) else 2
 
     def _level(self, **fields: Any) -> Level:
         rest = list(fields.pop("rest"))
@@ -316,19 +316,6 @@ def _compares(node: Formula) -> bool:
     if isinstance(node, (LevelNode, Quantifier, Evidence)):
         return _compares(node.operand)
     return isinstance(node, Comparison)
-
-
-def _exclude_each_other(operands: tuple[Formula, ...]) -> bool:
-    """Whether operands name different classes of one symbol, as those of ``f == g`` do."""
-    named: list[dict[Any, set[int]]] = []
-    for operand in operands:
-        parts = operand.operands if isinstance(operand, Junction) and operand.operation == "&" else (operand,)
-        named.append({part.operand: set(part.classes) for part in parts if isinstance(part, ClassIn)})
-    return any(
-        all(symbol in found for found in named)
-        and sum(len(found[symbol]) for found in named) == len(set[int]().union(*(found[symbol] for found in named)))
-        for symbol in named[0]
-    )
 
 
 def _is_yes_or_no(node: Formula) -> bool:

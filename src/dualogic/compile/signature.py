@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dualogic.formula.atom import Boolean, BooleanIndex, ClassIn, Comparison
-from dualogic.formula.connective import Complement, Formula, Level, Quantifier, Resting
+from dualogic.formula.connective import Complement, Formula, Junction, Level, Quantifier, Resting
 from dualogic.formula.evidence import Evidence
 from dualogic.formula.function import Application
 from dualogic.formula.inspect import INDEXED
@@ -20,6 +20,22 @@ from dualogic.formula.node import Node, children, walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Categorical, Mask, Variable
 from dualogic.formula.term import Constant, MatrixProduct, Reduction
+
+
+def exclude_each_other(node: Junction) -> bool:
+    """Whether more than two alternatives name different classes of one symbol, as those of ``f == g`` do."""
+    if node.operation != "|" or len(node.operands) <= 2:
+        return False
+    named: list[dict[Any, tuple[int, ...]]] = []
+    for operand in node.operands:
+        parts = operand.operands if isinstance(operand, Junction) and operand.operation == "&" else (operand,)
+        named.append({part.operand: part.classes for part in parts if isinstance(part, ClassIn)})
+    for symbol in named[0]:
+        classes = [label for found in named for label in found.get(symbol, ())]
+        if all(symbol in found for found in named) and len({*classes}) == len(classes):
+            return True
+    return False
+
 
 COMPARISON_KIND = {"<=": "order", "<": "order", ">=": "order", ">": "order", "==": "equal", "!=": "unequal"}
 _DETAILS: dict[type, Callable[[Any], Any]] = {
@@ -35,6 +51,7 @@ _DETAILS: dict[type, Callable[[Any], Any]] = {
     ClassRelation: lambda node: (node.operation, node.steps, node.sides),
     Quantifier: lambda node: (node.operation, node.dims, node.where is None, node.tied),
     Evidence: lambda node: node.share,
+    Junction: lambda node: (node.operation, exclude_each_other(node)),
     Resting: lambda node: (node.share, node.turned),
 }
 """What must be the same of two nodes beside what is below them, by their type; of any other type the operation, if it has one."""
