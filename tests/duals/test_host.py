@@ -163,26 +163,6 @@ def test_bad_places_are_refused(options, message):
         dl.LogicLoss(RULE, **options)
 
 
-def test_a_checkpoint_may_leave_the_table_in_its_file(tmp_path):
-    place = dl.Mapped(tmp_path / "table", in_checkpoint=False)
-    logic = dl.LogicLoss(RULE, 7, table=place)
-    for index, tensors in batches(5):
-        logic(index, **tensors)
-    state = logic.state_dict()
-    assert "table" not in state
-    assert state["steps"] == 5
-    again = dl.LogicLoss(RULE, 7, table=place)
-    again.load_state_dict(state)
-    assert torch.equal(again._table.values, logic._table.values)
-    assert again._table.values.abs().max() > 0
-    with pytest.raises(RuntimeError, match="Missing key"):
-        dl.LogicLoss(RULE, 7).load_state_dict(state)
-    # A checkpoint with a table goes into the file.
-    other = dl.LogicLoss(RULE, 7)
-    again.load_state_dict(other.state_dict())
-    assert (logic._table.values == 0).all()
-
-
 def test_the_table_is_not_cast_and_says_where_it_is(tmp_path):
     logic = dl.LogicLoss(RULE, 7, table="host").half()
     assert logic._table.values.dtype is torch.float32

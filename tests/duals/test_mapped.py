@@ -1,6 +1,5 @@
 """A table in a file: made in whole or not at all, opened for what it was made for, never replaced by zeros in silence."""
 
-import copy
 import errno
 import json
 import os
@@ -13,7 +12,7 @@ import pytest
 import torch
 
 import dualogic as dl
-from dualogic.duals import table_file
+from dualogic.duals import mapped
 
 X, Y, P = dl.var("x"), dl.var("y"), dl.var("p", 500)
 EITHER, BOTH = (X <= 0) | (Y <= 0), (X <= 0) & (Y <= 0)
@@ -119,19 +118,6 @@ def test_a_pickled_table_does_not_start_from_zeros(tmp_path, monkeypatch):
     assert torch.equal(pickle.loads(pickle.dumps(grown))._table.values, grown._table.values)
 
 
-def test_a_checkpoint_that_left_its_table_in_a_file_needs_that_file(tmp_path):
-    logic = train(make(tmp_path / "table", in_checkpoint=False))
-    state = copy.deepcopy(logic.state_dict())
-    other = make(tmp_path / "other", in_checkpoint=False)
-    with pytest.raises(RuntimeError, match="its table stayed in another file than the one that is open here"):
-        other.load_state_dict(state)
-    assert other.state_dict()["steps"] == 0
-    (tmp_path / "copy").write_bytes((tmp_path / "table").read_bytes())
-    again = make(tmp_path / "copy", in_checkpoint=False)
-    again.load_state_dict(state)
-    assert torch.equal(again._table.values, logic._table.values)
-
-
 def test_a_file_that_is_cut_short_is_refused(tmp_path):
     path = tmp_path / "table"
     size = train(make(path))._table._header.size
@@ -144,7 +130,7 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path):
         make(path)
     path.write_bytes(whole)
     make(path)
-    path.write_bytes(json.dumps({"title": table_file.TITLE, "samples": 7}).encode().ljust(4096) + whole[4096:])
+    path.write_bytes(json.dumps({"title": mapped.TITLE, "samples": 7}).encode().ljust(4096) + whole[4096:])
     with pytest.raises(REFUSED, match=r"the header of .* is damaged"):
         make(path)
     path.write_bytes(json.dumps({"title": "dualogic table 1", "samples": 7}).encode().ljust(4096) + whole[4096:])
@@ -200,8 +186,8 @@ def test_a_file_whose_making_was_cut_short_is_made_again(tmp_path, monkeypatch, 
     path = tmp_path / "table"
     # What is on the disk when the process ends while space is being reserved: nobody was there to clean up.
     with monkeypatch.context() as patched:
-        patched.setattr(table_file, "reserve", lambda file, *_: file.truncate(size))
-        patched.setattr(table_file.Header, "page", lambda *_: 1 / 0)
+        patched.setattr(mapped, "reserve", lambda file, *_: file.truncate(size))
+        patched.setattr(mapped.Header, "page", lambda *_: 1 / 0)
         patched.setattr(os, "unlink", lambda _: None)
         with pytest.raises(ZeroDivisionError):
             make(path)

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from dualogic.losses.half_normal import half_normal_loss
-from dualogic.losses.truncated_normal import truncated_normal_loss, truncated_normal_slope
+from dualogic.losses.truncated_normal import half_normal_loss, truncated_normal_loss, truncated_normal_slope
 
 MU = [1e-3, 0.2, 1.0, 3.0]
 

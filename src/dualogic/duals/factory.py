@@ -26,16 +26,9 @@ class Mapped:
     goes on with its rows; it must have the same rules, in the same order, and the same kind of rows (as for a checkpoint), or the
     file is refused. One run at a time may use it, and of several processes each needs a path of its own. ``table="mapped"`` uses
     a temporary file that is gone when the run ends.
-
-    Args:
-        path: of the file; made if it does not exist. ``None`` for a temporary one.
-        in_checkpoint: put the whole table into ``state_dict()`` as usual (``logic.memory().total`` bytes). If ``False``,
-            ``state_dict()`` only writes what is in memory back to the file, so a checkpoint goes with the file as it is then, and
-            later steps change that file. It loads only beside that file or a copy of it.
     """
 
     path: str | os.PathLike[str] | None = None
-    in_checkpoint: bool = True
 
 
 def make_table(
@@ -64,11 +57,10 @@ def make_table(
 
         return HostTable(samples, width, dtype)
     if choice == "mapped" or isinstance(choice, Mapped):
-        from dualogic.duals.mapped import MappedTable
-        from dualogic.duals.table_file import Owner
+        from dualogic.duals.mapped import MappedTable, Owner
 
-        options = choice if isinstance(choice, Mapped) else Mapped()
-        return MappedTable(samples, width, dtype, options, None if owner is None else Owner.of(owner))
+        path = choice.path if isinstance(choice, Mapped) else None
+        return MappedTable(samples, width, dtype, path, None if owner is None else Owner.of(owner))
     if choice == "sharded":
         if peers is None:
             raise OptionError("table='sharded' spreads rows over several processes; give process_group, or leave table out")
@@ -81,9 +73,9 @@ def make_table(
 
 def find_peers(group: Any) -> Peers | None:
     """The processes that train together, if there are several."""
-    # One process needs none of this, and importing it loads a compiler that may never be used.
     if group is None:
         return None
+    # One process needs none of this, and importing it loads a compiler that may never be used.
     from dualogic.duals.collective import make_peers
 
     return make_peers(group)

@@ -9,7 +9,7 @@ broadcast by DDP, cast by ``.half()`` and averaged with the weights. It follows 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -144,15 +144,6 @@ class DualTable:
         """What a checkpoint holds, by name: the tensors themselves, not copies."""
         return {"table": self.values}
 
-    def loading(self, saved: Collection[str]) -> dict[str, Tensor]:
-        """Where to copy a checkpoint that holds the names ``saved``; one that it lacks is reported as missing."""
-        return self.state()
-
-    @property
-    def left_out(self) -> str | None:
-        """The identity of the file that holds the rows, where a checkpoint does not."""
-        return None
-
     def memory(self) -> Memory:
         """Bytes per sample and in total."""
         per_sample = 0 if self.shared else self.width * self.values.element_size()
@@ -242,11 +233,6 @@ def average_moves(index: Tensor, moves: Tensor, selected: Tensor | None = None) 
 
     Also gives which entries are of a sample that is selected somewhere in the batch. ``index`` is ``(batch,)``, ``moves``
     ``(batch, width)`` and 0 where ``selected`` is false, and ``selected`` of either shape.
-
-    Example:
-        >>> import torch
-        >>> average_moves(torch.tensor([4, 2, 4]), torch.tensor([[1.0], [5.0], [3.0]]))[0].flatten()
-        tensor([2., 5., 2.])
     """
     if index.device.type == "cpu" and not torch.compiler.is_compiling():
         if not has_duplicates(index):

@@ -74,8 +74,12 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any], rules:
         theirs, ours = (shorten(", ".join(map(repr, side["rules"]))) for side in (saved, mine))
         found.append(f"the rules are in the order {theirs} in the checkpoint and {ours} here: give them in the same order")
     for key in ("num_samples", "method"):
-        if saved[key] != mine[key]:
-            found.append(f"{key} is {saved[key]!r} in the checkpoint and {mine[key]!r} here{_remedy(key, saved[key], mine[key])}")
+        theirs, ours = saved[key], mine[key]
+        if theirs != ours:
+            grown = key == "num_samples" and isinstance(theirs, int) and isinstance(ours, int) and theirs < ours
+            remedy = f"load it into a LogicLoss with num_samples={theirs} and call logic.extend({ours})"
+            more = f" (to go on with more samples, {remedy})" if grown else ""
+            found.append(f"{key} is {theirs!r} in the checkpoint and {ours!r} here{more}")
     # Checkpoints of before this was kept do not say.
     if saved["method"] == mine["method"] and saved.get("rows", mine["rows"]) != mine["rows"]:
         found.append(f"a row holds {saved['rows']} in the checkpoint and {mine['rows']} here: give the method the same options")
@@ -84,25 +88,11 @@ def differences(saved: Mapping[str, Any] | None, mine: Mapping[str, Any], rules:
             check_weight(saved["weight"], rules)
         except DualogicError as error:
             found.append(str(error))
-    if "file" in saved and "file" in mine and saved["file"] != mine["file"]:
-        found.append("its table stayed in another file than the one that is open here: give the path of that file, or of a copy")
     return found
 
 
-def _remedy(key: str, saved: Any, mine: Any) -> str:
-    if key != "num_samples" or not isinstance(saved, int) or not isinstance(mine, int) or saved > mine:
-        return ""
-    return f" (to go on with more samples, load it into a LogicLoss with num_samples={saved} and call logic.extend({mine}))"
-
-
 def find_fault(name: str, saved: Any, own: Tensor, masked: bool) -> str | None:
-    """Why a saved tensor cannot take the place of one's own, or ``None``; reads it once. A masked table may hold -inf.
-
-    Example:
-        >>> import torch
-        >>> find_fault("delta", torch.tensor([-1.0]), torch.tensor([1.0]), False)
-        'must be above 0; the checkpoint has -1'
-    """
+    """Why a saved tensor cannot take the place of one's own, or ``None``; reads it once. A masked table may hold -inf."""
     if not isinstance(saved, Tensor):
         return f"must be a tensor; the checkpoint has {shorten(repr(saved))}"
     if saved.shape != own.shape:
@@ -143,13 +133,7 @@ def copy_saved(value: Any, saved: Any) -> None:
 
 
 def as_attributes(state: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Dotted names as objects with attributes, one level after the other.
-
-    Example:
-        >>> import torch
-        >>> as_attributes({"table.layers.0": torch.tensor(5)})["table"].layers
-        namespace(0=tensor(5))
-    """
+    """Dotted names as objects with attributes, one level after the other."""
     found: dict[str, Any] = {}
     for name in dict.fromkeys(key.split(".")[0] for key in state):
         below = {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}

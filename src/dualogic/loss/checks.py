@@ -20,8 +20,8 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.node import Node
 from dualogic.formula.symbol import Mask
 from dualogic.loss.beliefs import split, tile_where
-from dualogic.loss.selection import Selection
 from dualogic.methods.base import Program, State
+from dualogic.numerics import wide
 
 if TYPE_CHECKING:
     from dualogic.duals.collective import Peers
@@ -48,6 +48,57 @@ class Parts:
     def learning(self) -> bool:
         """In training mode, with gradients enabled."""
         return self.training and torch.is_grad_enabled()
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """The samples that a call of a loss is about.
+
+    Everything is done by masks: a selection by indexing would have to wait for the device to say how many there are.
+    """
+
+    mask: Tensor  # which samples any rule is about, `(batch,)` bool
+    count: Tensor  # how many samples are selected, in all processes together, `()`; or for each rule, `(rules,)`
+    # Which samples each rule is about, `(batch, rules)` bool; `None` if the mask is that of all rules.
+    ruled: Tensor | None = None
+
+    @classmethod
+    def of(cls, mask: Tensor, ruled: Tensor | None = None) -> Selection:
+        """The selection of one process."""
+        return cls(mask, mask.sum() if ruled is None else ruled.sum(0), ruled)
+
+    @property
+    def each(self) -> Tensor:
+        """What counts, for all rules ``(batch, 1)`` or for each ``(batch, rules)``."""
+        return wide(self.mask if self.ruled is None else self.ruled)
+
+    def only(self, values: Tensor) -> Tensor:
+        """Values ``(batch, rules)`` of the selected samples, and 0 elsewhere."""
+        return torch.where(self.each, values, 0.0)
+
+    def among(self, other: Tensor | None) -> Tensor:
+        """What counts of another mask ``(batch,)``: samples ``(batch,)``, or ``(batch, rules)``; ``None`` stands for all."""
+        if self.ruled is None:
+            return self.mask if other is None else self.mask & other
+        return self.ruled if other is None else self.ruled & other.unsqueeze(1)
+
+    def columns(self, owners: Tensor) -> Tensor:
+        """Which stored numbers count, for all ``(batch,)`` or for each ``(batch, width)``, by the rule that owns each.
+
+        The number of rules, as an owner, stands for all of them.
+        """
+        if self.ruled is None:
+            return self.mask
+        return torch.cat([self.ruled, self.mask.unsqueeze(1)], 1).index_select(1, owners)
+
+    def gate(self, new: dict[str, Tensor], old: dict[str, Tensor]) -> dict[str, Tensor]:
+        """``new`` if anything is selected, else ``old``."""
+        some = (self.count > 0).any()
+        return {name: torch.where(some, value, old[name]) for name, value in new.items()}
+
+    def mean(self, total: Tensor) -> Tensor:
+        """A sum over the selected samples, divided by their number, 0 if there is none; or the sum of that over rules."""
+        return (total / self.count.clamp_min(1)).sum()
 
 
 @dataclasses.dataclass

@@ -253,10 +253,8 @@ class KeptModule(nn.Module):
         return {"rules": rules, "num_samples": self.num_samples, "method": self.method.name, "rows": stored}
 
     def get_extra_state(self) -> dict[str, Any]:
-        """What a checkpoint must agree on (rules, method, number of samples, a file that holds the rows), and the weights."""
-        file = self._table.left_out
-        kept = {"weight": dict(self._weight), "given": self._given, "units": self._units}
-        return {**self._describe(), **kept, **({} if file is None else {"file": file})}
+        """What a checkpoint must agree on (rules, method, number of samples), and the weights."""
+        return {**self._describe(), "weight": dict(self._weight), "given": self._given, "units": self._units}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Checked in ``_load_from_state_dict``, before anything is written."""
@@ -271,8 +269,7 @@ class KeptModule(nn.Module):
             before = self._given, self._units, self._program, self._table, self._state
             if extra is not None and not problems:
                 self._face(tuple(extra.get("given") or ()), tuple(extra.get("units", ())))
-            saved = [key.removeprefix(prefix) for key in state_dict if key.startswith(prefix)]
-            own = {**self._table.loading(saved), **self._state}
+            own = self._kept
             rest = {key: value for key, value in state_dict.items() if key.removeprefix(prefix) not in own}
             lacking = len(missing_keys)
             super()._load_from_state_dict(rest, prefix, local_metadata, strict, *lists)

@@ -18,9 +18,22 @@ from dualogic.errors import NonFiniteError
 from dualogic.kernels import fused
 from dualogic.loss.beliefs import average, tile
 from dualogic.loss.checks import Call, Parts
-from dualogic.loss.opaque import snapshot
 from dualogic.methods.base import Program, State
 from dualogic.numerics import wide
+
+
+# A copy that a compiler can neither drop nor compute again. ``torch.compile`` may compute in the backward pass, from a graph's
+# inputs, what it did not save in the forward pass, even when the same graph has changed those inputs in the meantime: the
+# gradient is then silently that of the new duals and delta. What an operator makes that it cannot look into is always saved.
+@torch.library.custom_op("dualogic::snapshot", mutates_args=())
+def snapshot(values: list[Tensor]) -> list[Tensor]:
+    """Copies of the tensors, as they are at this moment of a compiled graph."""
+    return [value.clone() for value in values]
+
+
+@snapshot.register_fake
+def _(values: list[Tensor]) -> list[Tensor]:
+    return [torch.empty_like(value) for value in values]
 
 
 @dataclasses.dataclass
@@ -59,7 +72,7 @@ class Fetched:
         return cls(*parts.table.fetch_checked(index, parts.guard.flags), parts.state)
 
     def copied(self) -> Fetched:
-        """The same with copies of what is overwritten; see :mod:`dualogic.loss.opaque`."""
+        """The same with copies of what is overwritten; see :func:`snapshot`."""
         copies = snapshot([*self.state.values(), *(() if self.rows is None else (self.rows,))])
         return Fetched(None if self.rows is None else copies[-1], self.index, self.good, dict(zip(self.state, copies)))
 

@@ -1,9 +1,9 @@
 """How the scale ``delta`` of a rule's truncated normal follows its costs.
 
 A rule maps the costs of a batch to a new scale before bounds are applied. The paper's text minimises an upper bound of the
-loss, whose minimiser is ``mean(mu^2)``, yet its Algorithm 1 writes ``mean(mu)``.
-Both are here, with the exact minimiser. For a rule whose target has a spread (:mod:`dualogic.losses.half_normal`) the two that
-minimise something do so for that target; what they give is then kept at or above the spread, as are the others.
+loss, whose minimiser is ``mean(mu^2)``, yet its Algorithm 1 writes ``mean(mu)``. Both are here, with the exact minimiser. For a
+rule whose target has a spread (:func:`~dualogic.losses.half_normal_loss`) the two that minimise something do so for that target;
+what they give is then kept at or above the spread, as are the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
-from dualogic.losses.half_normal import MEAN_OF_HALF_NORMAL
+from dualogic.losses.truncated_normal import MEAN_OF_HALF_NORMAL
 
 NEWTON_STEPS = 24
 RUNNING = 100.0
@@ -52,13 +52,8 @@ def exact_delta(mu: Tensor, count: Tensor, spread: Tensor | float = 0.0) -> Tens
     With a spread ``s`` there is ``mu^2 - 2 sqrt(2/pi) s mu + s^2`` in the place of ``mu^2``. The loss is convex in ``1 / delta``,
     so there is still one solution, and where it lies below ``s`` the best scale that is allowed is ``s`` itself.
 
-    Args:
-        mu: costs ``(batch, rules)``; rows to ignore are 0.
-        count: the number of rows that count.
-        spread: of the target, for all rules or ``(rules,)``.
-
-    Returns:
-        ``(rules,)``; 0 where all costs and the spread are 0.
+    Of the costs ``mu``, ``(batch, rules)``, ``count`` rows count, and the others are 0. ``spread`` is that of all rules or
+    ``(rules,)``, as is the result, which is 0 where all costs and the spread are.
 
     Example:
         >>> import torch
@@ -92,10 +87,6 @@ def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
     Where costs fall the rule pulls harder, down to the floor; where they stay, because labels or other rules say otherwise, it
     gives way. The unit is that of the cost. A batch counts by how many of its samples violate the rule, ``n = sum(sqrt(mu))^2 /
     sum(mu)``, as ``n / (n + 100)``.
-
-    Args:
-        mu: costs ``(batch, rules)``; rows to ignore are 0.
-        delta: the scales so far, ``(rules,)``.
 
     Example:
         >>> import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -10,19 +11,16 @@ from torch import Tensor
 from dualogic import numerics
 from dualogic.kernels import fused
 
+MEAN_OF_HALF_NORMAL = math.sqrt(2.0 / math.pi)
+"""Of the half-normal with scale 1; its second moment is 1."""
+
 
 def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
     r"""``log delta + mu^2 / (2 delta^2) + log Phi(mu / delta)``, the KL divergence from a Dirac at 0, up to a constant.
 
     The cost ``mu`` is the location and ``delta`` the scale of a normal truncated to ``[0, inf)``. The sign of ``log delta``
     is that of the main text (the appendix has a minus, which is a slip).
-
-    Args:
-        mu: costs, at least 0, shape ``(batch, rules)``.
-        delta: scales, above 0, broadcast against ``mu``.
-
-    Returns:
-        The loss of each sample and rule; finite for ``mu / delta`` up to 1e6 and beyond.
+    ``mu`` is ``(batch, rules)`` and at least 0, ``delta`` above 0 and broadcast against it.
 
     Example:
         >>> import torch
@@ -53,13 +51,7 @@ def truncated_normal_slope(mu: Tensor, delta: Tensor) -> Tensor:
 
 
 def loss_and_slope(mu: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
-    """The loss and its slope in as few operations as there are; without a gradient.
-
-    Example:
-        >>> import torch
-        >>> loss_and_slope(torch.tensor([0.0, 1.0]), torch.tensor(1.0))
-        (tensor([-0.6931,  0.3272]), tensor([0.7979, 1.2876]))
-    """
+    """The loss and its slope in as few operations as there are; without a gradient."""
     if fused.usable(mu):
         return fused.loss_and_slope(mu, delta)
     ratio = mu / delta
@@ -93,3 +85,32 @@ class _LossWithSlope(torch.autograd.Function):
             # A second derivative is wanted: give one that can be differentiated.
             slope = truncated_normal_slope(mu, delta)
         return gradients[0] * slope, None
+
+
+def half_normal_loss(mu: Tensor, delta: Tensor, spread: Tensor | float) -> Tensor:
+    r"""``log delta + (mu^2 - 2 sqrt(2/pi) s mu + s^2) / (2 delta^2) + log Phi(mu / delta)`` with the spread ``s``.
+
+    With ``log 2 - log s - 1/2`` added it is the KL divergence from the half-normal with scale ``s`` to the truncated normal with
+    location ``mu`` and scale ``delta``, both on ``[0, inf)``. At ``s = 0`` it is :func:`truncated_normal_loss`.
+
+    Its slope at ``mu = 0`` has the sign of ``delta - s``. Where ``delta`` is below ``s`` a small violation would be rewarded, so
+    ``delta`` is to be kept at or above ``s``; there the loss rises with ``mu`` everywhere, at ``delta = s`` from a slope of 0.
+
+    Example:
+        >>> import torch
+        >>> half_normal_loss(torch.tensor([0.0, 1.0]), torch.tensor(1.0), 1.0)
+        tensor([-0.1931,  0.0294])
+    """
+    scaled = spread / (delta * delta)
+    return truncated_normal_loss(mu, delta) + scaled * (0.5 * spread - MEAN_OF_HALF_NORMAL * mu)
+
+
+def half_normal_slope(mu: Tensor, delta: Tensor, spread: Tensor | float) -> Tensor:
+    """The derivative of :func:`half_normal_loss` with respect to ``mu``; never negative where ``delta`` is at least ``spread``.
+
+    Example:
+        >>> import torch
+        >>> half_normal_slope(torch.tensor([0.0, 1.0]), torch.tensor(1.0), 1.0)
+        tensor([0.0000, 0.4897])
+    """
+    return truncated_normal_slope(mu, delta) - MEAN_OF_HALF_NORMAL * spread / (delta * delta)
