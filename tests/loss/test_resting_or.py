@@ -57,6 +57,18 @@ def test_at_most_one_rests_while_no_two_are_believed_to_more_than_one(beliefs):
     assert all((slope >= 0).all() for slope in slopes.values()), "what it pulls, it pulls down"
 
 
+@settings(max_examples=60)
+@given(beliefs=st.lists(believed, min_size=4, max_size=4), bound=st.integers(1, 3))
+def test_at_most_some_rests_while_no_more_are_expected(beliefs, bound):
+    largest = sum(sorted(beliefs)[-bound - 1 :])
+    assume(abs(largest - bound) > 1e-6)
+    cost, slopes = look(dl.AtMost(bound, z), {"z": beliefs})
+    assert (cost == 0) == (largest < bound)
+    assert (slopes["z"] >= 0).all(), "what it pulls, it pulls down"
+    if bound == 3:
+        assert [look(rule, {"z": beliefs})[0] for rule in (~z.all(), (~z).any())] == pytest.approx([cost, cost])
+
+
 def test_two_classes_of_which_two_are_left_rest_where_they_are_believed_alike():
     alike, apart = [0.7, 0.3, 0.0], [0.2, 0.3, 0.5]
     assert look(f == g, {"f": alike, "g": alike})[0] == pytest.approx(0, abs=1e-9)
@@ -146,6 +158,23 @@ def test_an_or_of_what_does_not_exclude_each_other_counts_two():
     unsure, values = [1 / 3] * 3, dict.fromkeys("abc", 0.9)
     assert look(((f == 0) & a) | ((f == 1) & b) | ((f == 2) & c), values | {"f": unsure})[0] < 0.05
     assert look(((f == 0) & a) | ((f == 1) & b) | ((g == 2) & c), values | {"f": unsure, "g": unsure})[0] > 0.3
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_rules_of_one_shape_may_differ_in_signs(turned):
+    """Not all of three is met by what is expected; one of three, each of them hardly believed, is not."""
+    rules = {"denied": dl.Or(~a, ~b, ~c), "affirmed": dl.Or(~a, ~b, c), "entries": ~z.all(), "any entry": z.any()}
+    rules = dict(reversed(rules.items())) if turned else rules
+    tensors = {name: torch.tensor([0.65], dtype=torch.float64) for name in "abc"}
+    tensors |= {"c": torch.tensor([0.25], dtype=torch.float64), "z": torch.full((1, 4), 0.7, dtype=torch.float64)}
+    logic = dl.LogicLoss(rules, 1, dtype=torch.float64)
+    logic(torch.tensor([0]), **{name: tensor.clone().requires_grad_() for name, tensor in tensors.items()})
+    together = {name: found["cost"].item() for name, found in logic.statistics().items()}
+    for name, rule in rules.items():
+        values = {symbol: tensors[symbol][0].tolist() for symbol in rule.symbols}
+        assert together[name] == pytest.approx(look(rule, values)[0], abs=1e-9)
+    assert together["denied"] == 0
+    assert together["affirmed"] > 0
 
 
 def test_rules_of_one_shape_may_differ_in_whether_they_exclude_each_other():

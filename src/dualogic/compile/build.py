@@ -12,9 +12,10 @@ import torch
 from dualogic.compile import atoms as ops
 from dualogic.compile.convolution import program_of
 from dualogic.compile.extreme import take_depth, take_extreme
+from dualogic.compile.implication import EVERY
 from dualogic.compile.instructions import Instruction, Operand
 from dualogic.compile.number import check_independent
-from dualogic.compile.signature import COMPARISON_KIND, exclude_each_other, strip_levels
+from dualogic.compile.signature import COMPARISON_KIND, adds_up, strip_levels
 from dualogic.compile.terms import TermBuilder, Value
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, PremiseBranch, QuantifierBranch
 from dualogic.formula.atom import STRICT, ClassIn, Comparison
@@ -179,7 +180,7 @@ class Builder(TermBuilder):
         chosen = not isinstance(node, Resting) and node.operation in ("|", "any") and self.resting and not self._in_premise
         if not chosen or any(isinstance(part, Comparison) for part in walk(node)):
             return 0
-        return len(node.operands) if isinstance(node, Junction) and exclude_each_other(node) else 2
+        return EVERY if adds_up(node) else 2
 
     def _level(self, **fields: Any) -> Level:
         rest = list(fields.pop("rest"))

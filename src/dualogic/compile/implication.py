@@ -25,6 +25,8 @@ IMPOSSIBLE = 1e9
 """What a comparison that does not hold costs as an antecedent: more than any belief."""
 CLOSEST = 30.0
 """Log-odds beyond this are as good as certain."""
+EVERY = 2**31 - 1
+"""As many operands of an ``or`` as there are."""
 HALF = 0.5
 """How much what is believed about a consequent counts against what is believed about its antecedent."""
 
@@ -59,7 +61,8 @@ def unrest(costs: Tensor, mask: Tensor | None, logarithmic: bool, counted: int =
 
     It rests where the two most believed sum to 1, as ``P >> Q`` does where ``Q`` is at least as believed as ``P``: then
     ``(1 - p) + q`` is at least 1. With ``b`` for the most believed and ``t`` for that sum it keeps ``(1 - t) / (1 - b)``: all of
-    its cost where nothing else is believed. Of operands that exclude each other all are counted, since their beliefs add up.
+    its cost where nothing else is believed. Where the beliefs in all operands add up, see
+    :func:`~dualogic.compile.signature.adds_up`, all are counted.
 
     Example:
         >>> import torch

@@ -22,12 +22,19 @@ from dualogic.formula.symbol import Categorical, Mask, Variable
 from dualogic.formula.term import Constant, MatrixProduct, Reduction
 
 
-def exclude_each_other(node: Junction) -> bool:
-    """Whether more than two alternatives name different classes of one symbol, as those of ``f == g`` do."""
-    if node.operation != "|" or len(node.operands) <= 2:
+def adds_up(node: Formula) -> bool:
+    """Whether the beliefs in all operands of an ``or`` add up, and not those in two: where each denies something, as in "not all
+    three", and where more than two name different classes of one symbol, as those of ``f == g`` do.
+    """
+    if isinstance(node, Quantifier):
+        return node.operation == "any" and isinstance(strip_levels(node.operand), Complement)
+    if not isinstance(node, Junction) or node.operation != "|" or len(node.operands) <= 2:
         return False
+    operands = [strip_levels(operand) for operand in node.operands]
+    if all(isinstance(operand, Complement) for operand in operands):
+        return True
     named: list[dict[Any, tuple[int, ...]]] = []
-    for operand in node.operands:
+    for operand in operands:
         parts = operand.operands if isinstance(operand, Junction) and operand.operation == "&" else (operand,)
         named.append({part.operand: part.classes for part in parts if isinstance(part, ClassIn)})
     for symbol in named[0]:
@@ -49,9 +56,9 @@ _DETAILS: dict[type, Callable[[Any], Any]] = {
     Comparison: lambda node: COMPARISON_KIND[node.operation],
     ClassIn: lambda node: len(node.classes) > 1,
     ClassRelation: lambda node: (node.operation, node.steps, node.sides),
-    Quantifier: lambda node: (node.operation, node.dims, node.where is None, node.tied),
+    Quantifier: lambda node: (node.operation, node.dims, node.where is None, node.tied, adds_up(node)),
     Evidence: lambda node: node.share,
-    Junction: lambda node: (node.operation, exclude_each_other(node)),
+    Junction: lambda node: (node.operation, adds_up(node)),
     Resting: lambda node: (node.share, node.turned),
 }
 """What must be the same of two nodes beside what is below them, by their type; of any other type the operation, if it has one."""
