@@ -63,6 +63,27 @@ def test_a_run_is_the_same_to_the_bit(method, data, shared, dtype):
     assert are_equal(found, walked)
 
 
+X, Y, V = dl.var("x"), dl.var("y"), dl.var("v", 3)
+TERMS = [X**Y, 2**Y, X**2, X**2.0, X**3, X**0.5, X**-1, X**0, (X * Y) ** 2, V.sum() ** X, (V ** [2, 1, 0.5]).max(), (V**X).min()]
+TERMS += [X / Y, 1 / Y, (V / [4, 2, 1]).sum(), X / V.max(), abs(X - Y) / (X + Y), -X + Y, 1 - X]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("term", TERMS, ids=str)
+def test_all_arithmetic_is_recorded(term, dtype):
+    names = sorted((term >= 0.5).symbols)
+    logic = dl.LogicLoss({"one": term >= 0.9, "two": (term <= 0.4) | (X + Y >= 0.5)}, num_samples=8)
+    generator = torch.Generator().manual_seed(0)
+    batches = []
+    for _ in range(4):
+        tensors = {name: 0.2 + torch.rand(4, *([3] if name == "v" else []), generator=generator) for name in {*names, "x", "y"}}
+        batches.append((torch.arange(4) + 2, {name: tensors[name].to(dtype) for name in sorted(tensors)}))
+    walked, _ = train(logic, batches, recorded=False)
+    found, lines = train(logic, batches, recorded=True)
+    assert lines
+    assert are_equal(found, walked)
+
+
 @pytest.mark.parametrize(("fall", "dtype"), [(0.0, torch.float32), (0.03, torch.float32), (0.0, torch.float64)])
 def test_an_antecedent_that_opens_and_falls(fall, dtype):
     """What a state tells decides what is recorded; from one to the next nothing but the walk knows how."""

@@ -79,13 +79,13 @@ class Ways:
         """For one operation; what it gives is compared, to the bit."""
         name, arguments, options = call.name, call.arguments, call.options
         if call.written is not None:
-            if name == "pow_" and arguments[1:] == (2,):
+            if name == "pow_" and _is_square(arguments):
                 name, arguments = "mul_", (arguments[0], arguments[0])
             return Way(getattr(Tensor, name, call.function), self._convert(name[:-1], arguments), options, False)
         expected = call.function(*arguments, **options)
         if name == "rsub" and len(arguments) == 2 and not options:
             name, arguments = "sub", arguments[::-1]
-        elif name == "pow" and arguments[1:] == (2,):
+        elif name == "pow" and _is_square(arguments):
             name, arguments = "mul", (arguments[0], arguments[0])
         elif name == "_to_copy":
             name, arguments, options = "clone", arguments[:1], {}
@@ -125,6 +125,11 @@ def shorten(call: Call) -> Call:
     sides = [arguments[0].narrow(dim, side, 1) if keep else arguments[0].select(dim, side) for side in (0, 1)]
     sooner = Call(PAIRS[name], tuple(sides), {}, call.results, None)
     return sooner if _is_same(call.function(*arguments), sooner.function(*sides)) else call
+
+
+def _is_square(arguments: tuple[Any, ...]) -> bool:
+    """Whether a power's exponent is the number 2; it may be a tensor, which compares number by number."""
+    return not isinstance(arguments[1], Tensor) and arguments[1] == 2
 
 
 def _agrees(expected: Any, way: Way, into: Tensor | None = None) -> bool:
