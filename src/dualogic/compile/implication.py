@@ -111,24 +111,27 @@ def _denial(cost: Tensor) -> Tensor:
 class Beliefs(NamedTuple):
     """What is believed of antecedents and consequents, from their costs; all ``(batch, 2, ...)``."""
 
-    doubts: Tensor  # `p - 1`
-    against: Tensor | None  # `1 - p`, above 0; only where costs are `-log p`
-    denied: Tensor | None  # its logarithm, likewise
+    believed: Tensor  # `p`
+    doubts: Tensor  # `1 - p`
+    logarithm: Tensor | None = None  # `log p`; only where costs are its negative, as the next two
+    against: Tensor | None = None  # `1 - p`, above 0
+    denied: Tensor | None = None  # its logarithm
 
     @classmethod
     def of(cls, values: Tensor, logarithmic: bool) -> Beliefs:
         """From costs; no gradient is meant to flow."""
         if not logarithmic:
-            return cls(-values, None, None)
-        doubts = torch.expm1(-values)
-        against = (-doubts).clamp_min(torch.finfo(values.dtype).tiny)
-        return cls(doubts, against, torch.log(against))
+            return cls(1.0 - values, values)
+        logarithm = -values
+        doubts = -torch.expm1(logarithm)
+        against = doubts.clamp_min(torch.finfo(values.dtype).tiny)
+        return cls(1.0 - doubts, doubts, logarithm, against, torch.log(against))
 
     def odds(self, values: Tensor) -> Tensor:
         """Their :func:`log_odds`."""
-        if self.denied is None:
+        if self.logarithm is None or self.denied is None:
             return log_odds(values, False)
-        return (values + self.denied).neg_().clamp_(-CLOSEST, CLOSEST)
+        return (self.logarithm - self.denied).clamp_(-CLOSEST, CLOSEST)
 
 
 def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:
@@ -169,19 +172,18 @@ def rest(
     held = weight is not None and isinstance(share, float) and share == 1.0
     antecedent, consequent = values.unbind(1)
     gap = consequent - antecedent
-    # An operand that cannot hold costs infinity; a comparison of what is not a number is false.
-    resting = (antecedent < consequent.clamp_max(IMPOSSIBLE)).logical_not_()
+    resting = antecedent >= consequent.clamp_max(IMPOSSIBLE)  # an operand that cannot hold costs infinity
     if beliefs.against is None or beliefs.denied is None:
         cost = gap.masked_fill(resting, 0.0)
         up, down = torch.ones_like(gap), torch.full_like(gap, -1.0)
     else:
         first, second = beliefs.doubts.unbind(1)
         without, other = beliefs.denied.unbind(1)
-        believed, difference = first + 1.0, without - other
-        cost = torch.addcmul(believed * gap, first, difference, value=-1.0).clamp_min_(0.0).masked_fill_(resting, 0.0)
+        believed, difference = beliefs.believed[:, 0], without - other
+        cost = torch.addcmul(believed * gap, first, difference).clamp_min_(0.0).masked_fill_(resting, 0.0)
         if not sloped:
             return cost, None
-        up = (first - second).div_(beliefs.against[:, 1])
+        up = (second - first).div_(beliefs.against[:, 1])
         down = up if held else (difference - gap).mul_(believed)
     if weight is not None:
         up = up * weight

@@ -76,6 +76,9 @@ class DualProgram(DistributionalProgram):
         self.found_in = tuple(_path_key(path, self._places)[0] for path in finding)
         self.finding = len(finding)
         asked = [(level.yes_or_no, len(level.paths)) for level in self.leaning if level.share is None]
+        self._single = not self.plan.masked and all(
+            level.width == level.operands * len(level.paths) and not level.shared for level in self.leaning if level.share is None
+        )
         self._yes_or_no = tuple([int(flags[side]) for side in (0, 1) for flags, count in asked for _ in range(count)])
         sizes = Counter(self.found_in)
         self._sizes = tuple(max(1, sizes[rule]) for rule in range(len(self.plan.names)))
@@ -181,14 +184,18 @@ class DualProgram(DistributionalProgram):
             return new
         since = state["steps"], self.plan.positions(PACES, noted.device)
         if finite is None:
-            new["known"] = advance_known(state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since, share)
+            new["known"] = advance_known(
+                state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since, share, self._single
+            )
             return new
         counted = wide(finite).unsqueeze(1)
         if finite.dim() > 1:
             counted = counted.index_select(2, self.plan.positions(self.found_in, noted.device))
         count = counted.sum(0)
         mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
-        new["known"] = torch.where(count > 0, advance_known(state["known"], mean, count[0], *since), state["known"])
+        new["known"] = torch.where(
+            count > 0, advance_known(state["known"], mean, count[0], *since, single=self._single), state["known"]
+        )
         return new
 
     def _stands(self, state: State, told: Told | None = None) -> dict[int, Stand]:

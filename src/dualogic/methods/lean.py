@@ -155,7 +155,7 @@ class Depths(Leaning):
         """From values without a gradient, see :mod:`dualogic.compile.threshold`."""
         odds = find_odds(values)
         weight = rule.lean(odds, None if columns is None else columns[:, 1])
-        return cls(values, Beliefs(values, None, None), values, odds, weight, columns, extent, None)
+        return cls(values, Beliefs(values, values), values, odds, weight, columns, extent, None)
 
     @property
     def costs(self) -> Tensor:
@@ -195,10 +195,10 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
     They are the belief that the antecedent is false, that times the firm belief in the consequent, the same two where it is
     true, and the belief in the consequent.
     """
-    doubt, missing = seen.beliefs.doubts.unbind(1)
-    firm = torch.add(missing, 0.5).clamp_min_(0.0).mul_(2.0)
-    denied, believed = -doubt, doubt + 1.0
-    known = torch.stack([denied, denied * firm, believed, believed * firm, missing + 1.0], 1)
+    denied, missing = seen.beliefs.doubts.unbind(1)
+    believed, consequent = seen.beliefs.believed.unbind(1)
+    firm = (consequent - missing).clamp_min_(0.0)
+    known = torch.stack([denied, denied * firm, believed, believed * firm, consequent], 1)
     if exists is not None:
         known = known * exists.unsqueeze(1)
     axes = tuple(range(2 + level.lanes, known.dim()))
@@ -215,7 +215,13 @@ def start_known(count: int, dtype: torch.dtype) -> Tensor:
 
 
 def advance_known(
-    known: Tensor, noted: Tensor, count: Tensor | int, steps: Tensor, paces: Tensor, share: float | None = None
+    known: Tensor,
+    noted: Tensor,
+    count: Tensor | int,
+    steps: Tensor,
+    paces: Tensor,
+    share: float | None = None,
+    single: bool = False,
 ) -> Tensor:
     """The state after a batch.
 
@@ -230,18 +236,23 @@ def advance_known(
         steps: that were made before.
         paces: :data:`PACES` as a tensor.
         share: of all antecedents that is evidence after it; ``None`` to find out.
+        single: whether each sample has one entry for each implication, neither more nor none.
     """
     noted = noted.to(known.dtype)
     tiny = torch.finfo(known.dtype).tiny
     means = torch.lerp(known[:4], noted[:4], RATE)
     shares = means[1::2] / means[::2].clamp_min(tiny)  # without the antecedent, and with it
     denied, _, believed, _, consequent = noted.unbind()
-    told = denied + believed
-    seen = known[5] + count * told if isinstance(count, Tensor) else torch.add(known[5], told, alpha=count)
+    rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1)
+    latest = torch.stack([believed, believed, consequent])  # the rows of antecedent, antecedent and consequent
+    if single:
+        seen = known[5] + count
+    else:
+        told = denied + believed
+        seen = known[5] + count * told
+        latest, rates = latest / told.clamp_min(tiny), rates * (told > 0)  # a batch may have no entry
     found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
-    rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1) * (told > 0)  # a batch may have no entry
-    # The rows of antecedent, antecedent and consequent.
-    beliefs = torch.lerp(known[7:], torch.stack([believed, believed, consequent]) / told.clamp_min(tiny), rates)
+    beliefs = torch.lerp(known[7:], latest, rates)
     highest = torch.maximum(known[4], found)
     # What is evidence the rule cannot change, so a fall is not its doing.
     strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs[:2], seen)

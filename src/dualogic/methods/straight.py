@@ -135,7 +135,10 @@ def walk_step(
         stored = narrower(costs.dtype, state["delta"].dtype)
         numbers = [*_below(program.largest_cost(stored), *sums), *_below(largest_move(stored), moves.amax())]
         if told.share == 1.0 and "known" in state:
-            numbers.append((after["known"][4].amax(), -math.inf, CLOSED))  # from here on a share is no evidence
+            highest = after["known"][4]
+            numbers.append(
+                (highest if len(highest) == 1 else highest.amax(), -math.inf, CLOSED)
+            )  # from here on a share is no evidence
         numbers += watch(program.plan.symbols, bound.tensors)
     leaf, given = losses.detach().requires_grad_(), [*tensors.values()]
     loss = join(leaf if scale is None else leaf * scale)
