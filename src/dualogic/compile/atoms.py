@@ -169,7 +169,8 @@ class ClassValue(Instruction):
     def run(self, registers: Registers, context: Context) -> Tensor:
         value = registers[self.operand].detach() if self.held else registers[self.operand]
         if self.mode == "log":
-            return value.abs() if self.logarithm else numerics.negative_log(value)
+            # Not `-value`, which is -0 where the class is certain.
+            return 0.0 - value if self.logarithm else numerics.negative_log(value)
         return 1 - value if self.mode == "probability" else value
 
 

@@ -21,6 +21,7 @@ from dualogic.formula.symbol import Categorical, Mask
 from dualogic.formula.term import Reduction
 
 RANGE_TOLERANCE = 1e-2
+FINITE = (-sys.float_info.max, sys.float_info.max)
 SMALL = 10_000
 """Up to so many numbers a copy is cheaper than another look."""
 
@@ -285,7 +286,7 @@ def watch(symbols: Mapping[str, Node], tensors: Mapping[str, Tensor]) -> list[tu
                 low, high = torch.aminmax(values)
                 found += [(low, -RANGE_TOLERANCE, math.inf), (high, -math.inf, 1 + RANGE_TOLERANCE)]
             else:
-                found.append((values.sum(), -sys.float_info.max, sys.float_info.max))
+                found.append((values.sum(), *FINITE))
     return found
 
 

@@ -159,8 +159,8 @@ def join_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float) -> 
 
 def rest(
     values: Tensor, beliefs: Beliefs, weight: Tensor | None, share: Tensor | float, sloped: bool = True
-) -> tuple[Tensor, Tensor | None]:
-    """:func:`excess`, and what it is taken to rise by with either side, ``(batch, 2, ...)``: its slopes, divided by a weight.
+) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+    """:func:`excess`, and what it is taken to rise by with either side: its slopes, divided by a weight.
 
     Args:
         values: the costs of antecedents and consequents, ``(batch, 2, ...)``, without a gradient.
@@ -190,7 +190,7 @@ def rest(
         down = torch.zeros_like(up) if held else down * (1.0 - weight)
         if isinstance(share, Tensor) or 0.0 < share < 1.0:
             down = down * (1.0 - share)
-    return cost, torch.stack([down, up], 1).masked_fill_(resting.unsqueeze(1), 0.0)
+    return cost, (down if held else down.masked_fill_(resting, 0.0), up.masked_fill_(resting, 0.0))
 
 
 def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor | float, logarithmic: bool) -> Tensor:
@@ -256,7 +256,7 @@ class _Divided(torch.autograd.Function):
         kept = share if isinstance(share, Tensor) else None
         ctx.share, ctx.logarithmic = share if isinstance(share, float) else None, logarithmic
         cost, slopes = rest(values, Beliefs.of(values, logarithmic), weight, share)
-        ctx.save_for_backward(values, weight, kept, slopes)
+        ctx.save_for_backward(values, weight, kept, torch.stack(slopes, 1))  # type: ignore[arg-type]
         return cost
 
     @staticmethod

@@ -79,9 +79,15 @@ class Ways:
         """For one operation; what it gives is compared, to the bit."""
         name, arguments, options = call.name, call.arguments, call.options
         if call.written is not None:
+            expected = call.function(arguments[0].clone(), *arguments[1:], **options)
             if name == "pow_" and _is_square(arguments):
                 name, arguments = "mul_", (arguments[0], arguments[0])
-            return Way(getattr(Tensor, name, call.function), self._convert(name[:-1], arguments), options, False)
+            changed = self._convert(name[:-1], arguments)
+            # The same kernels again and again are made sooner than ones of their own.
+            again = Way(getattr(torch, name[:-1], None), changed, {**options, "out": arguments[0]}, False)
+            if again.function is not None and _agrees(expected, again, arguments[0].clone()):
+                return again
+            return Way(getattr(Tensor, name, call.function), changed, options, False)
         expected = call.function(*arguments, **options)
         if name == "rsub" and len(arguments) == 2 and not options:
             name, arguments = "sub", arguments[::-1]
@@ -135,7 +141,7 @@ def _is_square(arguments: tuple[Any, ...]) -> bool:
 def _agrees(expected: Any, way: Way, into: Tensor | None = None) -> bool:
     """Whether a way gives the same tensors as the operation, to the bit."""
     try:
-        found = way.function(*way.arguments, **way.options, **({} if into is None else {"out": into}))
+        found = way.function(*way.arguments, **{**way.options, **({} if into is None else {"out": into})})
     except (TypeError, RuntimeError, ValueError, IndexError):
         return False
     pairs = list(zip(tensors_in(expected), tensors_in(found)))

@@ -22,6 +22,8 @@ EXACT = {*JOINS, "add", "sub", "rsub", "mul", "div", "neg", "abs", "sgn", "lt", 
 """They give the same bits however their numbers lie in memory."""
 MANY = 2
 """A tensor of which there are more views than this is worth a copy in a buffer."""
+FEW = 1024
+"""A tensor of no more numbers than this is sooner copied than a view of it is made."""
 MOST_KEPT = 2**23
 """So many bytes of buffers are kept; where a walk needs more it makes all of them anew each time."""
 
@@ -54,6 +56,7 @@ class Writer:
         self.constants, self.inputs, self.found, self.slopes = constants, inputs, found, slopes
         self.same: dict[int, int] = {}
         self.laid: dict[Any, Tensor] = {}
+        self.padded: set[int] = set()
         self.changed = {call.written for call in (*early, *late)}
         returned = {storage_of(each) for each in tensors_in([*found, *slopes])}
         early, late = self._simplify(early, returned), self._simplify(late, returned)
@@ -72,7 +75,12 @@ class Writer:
         for call in early:
             for each in call.read():
                 views.setdefault(self._own(each), set()).add(self._key(each))
-        self.busy = {storage for storage, keys in views.items() if len(keys) > MANY} - self.constants
+        few = {
+            self._own(each)
+            for each in inputs[:-1]
+            if each.numel() <= FEW and views.get(self._own(each), set()) - {self._key(each)}
+        }
+        self.busy = few.union(storage for storage, keys in views.items() if len(keys) > MANY) - self.constants
         inside = set(self.kept) - self._owners([*found, *slopes])
         firsts = [call.results[0] for call, way in self.parts[0] if way.into and self._own(call.results[0]) in inside]
         self.rented = {self._own(each): self._at(each).untyped_storage().nbytes() for each in firsts}
@@ -80,7 +88,7 @@ class Writer:
     def write(self) -> str:
         """The functions ``first`` and ``second``."""
         for most in (MOST_KEPT, 0):
-            self.rented, self.laid = (self.rented, self.laid) if most else ({}, {})
+            self.rented, self.laid, self.padded = (self.rented, self.laid, self.padded) if most else ({}, {}, set())
             self.left, self.names, self.fresh = most - sum(self.rented.values()), {}, map("v{}".format, itertools.count(1))
             self.held, self.holders = {"as_strided": torch.as_strided}, {}
             self.views: dict[Any, str] = {}
@@ -122,6 +130,18 @@ class Writer:
             if len({piece for piece, _ in laid}) == len(joined) and {*map(storage_of, laid.values())} == {storage_of(result)}:
                 uses.pop(self._own(result))
                 self.laid.update(laid)
+        for call in [call for call, _ in calls if call.name in PARTS]:
+            result, piece = call.results[0], self._own(call.arguments[0])
+            users = uses.get(piece, []) if self._own(result) in uses else []
+            fine = len(users) == 2 and users[0][1].into and users[0][2] is users[0][0].results[0]
+            fine = fine and users[0][0].name in EXACT and not users[0][0].options
+            if fine and self.changed.union(self.lasting).isdisjoint((piece, self._own(result))):
+                slot = PARTS[call.name](result, *call.arguments[2:])
+                whole = all(each.is_contiguous() and each.numel() == slot.numel() for _, _, each in users)
+                laid = {(piece, each.shape): slot.reshape(each.shape) for _, _, each in users} if whole else {}
+                if {*map(storage_of, laid.values())} == {storage_of(result)}:
+                    self.laid.update(laid)
+                    self.padded.add(storage_of(result))
 
     def _at(self, tensor: Tensor) -> Tensor:
         return self.laid.get((self.same.get(storage_of(tensor), storage_of(tensor)), tensor.shape), tensor)
@@ -214,7 +234,8 @@ class Writer:
             if self._own(tensor) in self.busy and self._take(tensor, free):
                 lines.append(f"{self._hold('copy', Tensor.copy_)}({self._refer(tensor, lines)}, {self.names[self._key(tensor)]})")
         for place, (call, way) in enumerate(calls):
-            if call.name in JOINS and self._own(call.arguments[0][0]) == self._own(call.results[0]):
+            first = next(tensors_in(call.arguments), None)
+            if call.name in {*JOINS, *PARTS} and first is not None and self._own(first) == self._own(call.results[0]):
                 continue
             given = [self._write(each, lines) for each in way.arguments]
             given += [f"{key}={self._write(each, lines)}" for key, each in way.options.items()]
@@ -227,6 +248,10 @@ class Writer:
                 self.buffers[own].zero_()
                 part = self._refer(PARTS[call.name](result, *call.arguments[2:]), lines)
                 lines.append(f"{self._hold('copy', Tensor.copy_)}({part}, {given[0]})")
+                zeroed.add(own)
+            elif own in self.padded and self._take(result, {}):
+                self.buffers[own].zero_()
+                lines.append(f"{function}({', '.join(given)}, out={self._refer(result, lines)})")
                 zeroed.add(own)
             elif rented or own in self.buffers or (way.into and (inside or own in self.busy) and self._take(result, free)):
                 into = self._refer(result, lines)

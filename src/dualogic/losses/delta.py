@@ -94,10 +94,10 @@ def violations_delta(mu: Tensor, delta: Tensor) -> Tensor:
         tensor([1.0392])
     """
     total, roots = mu.sum(0), mu.sqrt().sum(0)
-    tiny = torch.finfo(mu.dtype).tiny
-    typical = (total / roots.clamp_min(tiny)).square()
-    # As n / (n + 100), with both sides times the typical cost.
-    return torch.lerp(delta, typical, total / torch.add(total, typical, alpha=RUNNING).clamp_min_(tiny))
+    some = roots.clamp_min(torch.finfo(mu.dtype).tiny)
+    typical = total / some
+    # As n / (n + 100), with both sides times the square root of the typical cost.
+    return torch.lerp(delta, typical.square(), roots / torch.add(some, typical, alpha=RUNNING))
 
 
 DELTA_RULES: dict[str, Callable[..., Tensor]] = {"mean": algorithm_one_delta, "square": bound_delta, "exact": exact_delta}

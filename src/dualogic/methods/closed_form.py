@@ -111,20 +111,26 @@ def _reach(branch: Branch, slope: Tensor, mixture: Mixture, values: Any, slopes:
         return
     assert isinstance(branch, (JunctionBranch, QuantifierBranch))
     seen = mixture.joined[branch.level.number]  # type: ignore[index]
-    slopes_below = seen.slopes if isinstance(seen, Leaning) else seen.passed
-    below = slope.sum_to_size(seen.result.shape).unsqueeze(1) * slopes_below  # type: ignore[operator]
-    below = below if below.shape == seen.values.shape else below.expand(seen.values.shape)
-    if isinstance(branch, QuantifierBranch):
-        front = tuple(range(1, 1 + len(branch.dims)))
-        below = below.unflatten(1, seen.extent) if len(front) > 1 else below
-        below = below if branch.dims == front else below.movedim(front, branch.dims)
-        _reach(branch.operand, below, mixture, values, slopes, held)
-        return
-    start, axes, share = 0, 2 + len(branch.lanes), mixture.stand(branch.level).share
-    for group, count, rank in zip(branch.groups, branch.counts, branch.ranks):
-        part = below if len(branch.groups) == 1 else below.narrow(1, start, count)
+    slope = slope.sum_to_size(seen.result.shape)
+    if isinstance(seen, Leaning):
+        assert isinstance(branch, JunctionBranch)
+        assert seen.slopes is not None
+        sides = [slope * side for side in seen.slopes]
+        parts = [side.unsqueeze(1) for side in sides] if len(branch.groups) == 2 else [torch.stack(sides, 1)]
+    else:
+        below = slope.unsqueeze(1) * seen.passed
+        below = below if below.shape == seen.values.shape else below.expand(seen.values.shape)
+        if isinstance(branch, QuantifierBranch):
+            front = tuple(range(1, 1 + len(branch.dims)))
+            below = below.unflatten(1, seen.extent) if len(front) > 1 else below
+            below = below if branch.dims == front else below.movedim(front, branch.dims)
+            _reach(branch.operand, below, mixture, values, slopes, held)
+            return
+        parts = [below] if len(branch.groups) == 1 else list(below.split(branch.counts, 1))
+    axes, share = 2 + len(branch.lanes), mixture.stand(branch.level).share
+    for place, (group, part, rank) in enumerate(zip(branch.groups, parts, branch.ranks)):
+        first = place == 0 and branch.counts[0] == 1
         for _ in range(branch.rank - rank):
             part = part.sum(axes)
-        if held or start or count > 1 or isinstance(share, Tensor) or share != 1.0:
+        if held or not first or isinstance(share, Tensor) or share != 1.0:
             _reach(group, part, mixture, values, slopes, held)
-        start += count

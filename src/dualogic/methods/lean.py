@@ -64,7 +64,7 @@ class Leaning:
         weight: on the consequent.
         stored: the columns, ``(batch, 2, ...)``; ``None`` until they are read.
         extent: as in :class:`~dualogic.methods.mixture.Joined`.
-        slopes: what the cost rises by with the two, ``(batch, 2, ...)``; ``None`` if autograd is to find them.
+        slopes: what the cost rises by with either; ``None`` if autograd is to find them.
     """
 
     values: Tensor
@@ -74,7 +74,7 @@ class Leaning:
     weight: Tensor
     stored: Tensor | None
     extent: tuple[int, ...]
-    slopes: Tensor | None
+    slopes: tuple[Tensor, Tensor] | None
 
     @property
     def result(self) -> Tensor:
@@ -251,7 +251,7 @@ def advance_known(
         told = denied + believed
         seen = known[5] + count * told
         latest, rates = latest / told.clamp_min(tiny), rates * (told > 0)  # a batch may have no entry
-    found = shares[0] / torch.addcdiv(shares.sum(0).clamp_min_(LEAST), torch.full_like(seen, PRIOR), seen)
+    found = shares[0] / (shares.sum(0).clamp_min_(LEAST) + torch.full_like(seen, PRIOR) / seen)
     beliefs = torch.lerp(known[7:], latest, rates)
     highest = torch.maximum(known[4], found)
     # What is evidence the rule cannot change, so a fall is not its doing.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dualogic.compile.binding import watch
+from dualogic.compile.binding import FINITE, watch
 from dualogic.compile.instructions import Apply
 from dualogic.compile.straight import Later, Straight, Unrecordable
 from dualogic.compile.straight_ways import Found, Tensors
@@ -133,7 +133,9 @@ def walk_step(
         sums = [each.sum(0) if each.shape[1] == 1 else each.sum() for each in ([costs] if seen is costs else [costs, seen])]
         scale = scale_of(program, state, seen, factors, told.full)
         stored = narrower(costs.dtype, state["delta"].dtype)
-        numbers = [*_below(program.largest_cost(stored), *sums), *_below(largest_move(stored), moves.amax())]
+        numbers = _below(program.largest_cost(stored), *sums)
+        # Rows in which nothing is learned move by finite numbers, if what they held was finite.
+        numbers += [(moves.sum(), *FINITE)] if program.still else _below(largest_move(stored), moves.amax())
         if told.share == 1.0 and "known" in state:
             highest = after["known"][4]
             numbers.append(
