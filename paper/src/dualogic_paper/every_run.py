@@ -1,8 +1,9 @@
 """Every run behind docs/results.md.
 
-Call: ``python -m dualogic_paper.every_run --runs RUNS --jobs 16 --part small`` (and ``images``, ``cifar100``, ``long``, two at a
-time), on a machine with a GPU and the data sets; then ``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder
-in RUNS. Runs that have ended are not made again. Many small runs share a GPU best under ``nvidia-cuda-mps-control -d``.
+Call: ``python -m dualogic_paper.every_run --runs RUNS --jobs 16 --part small`` (and ``images`` and ``cifar100``, two at a time;
+``vgg16``, ``resnet50`` and ``densenet100`` for longer schedules, four at a time with ``--compile``), on a machine with a GPU and
+the data sets; then ``dualogic table all --runs RUNS/FOLDER --collect results`` for each folder in RUNS. Runs that have ended are
+not made again. Many runs share a GPU best under ``nvidia-cuda-mps-control -d``.
 """
 
 import argparse
@@ -26,15 +27,16 @@ PRECISION: dict[str, Any] = {"cifar10-stl10": "bf16-mixed", "cifar100": "bf16-mi
 CIFAR100_ARMS = ("dual", "none", "dl2", "hard", "uniform", "entropy", "pd1", "pd2")
 MAIN_ROWS = {(network, arm): 3 for network in ("vgg16", "resnet50") for arm in ("none", "dual")}  # seeds; all else has one
 FORMS = {"vgg16": ("each", "one"), "resnet50": ("each",), "densenet100": ("each",)}  # for ``dual``, beside the published one
-SHARED = {"rule": "exponentiated", "step": 2.0, "share": 0.02}
-LONG: tuple[tuple[str, str, dict[str, Any]], ...] = (  # runs of the longer schedule: arm, form of the rule, options
-    ("none", "published", {}),
-    ("dual", "each", {}),
-    ("dl2", "published", {}),
-    ("hard", "each", {}),
-    ("entropy", "published", {}),
-    ("dual", "each", SHARED),
+MAIN_LONG = (("dual", "one", "another"), ("dl2", "published", "same"), ("dual", "one", "same"), ("none", "published", "same"))
+OTHER_LONG = (
+    *(("dual", "one", "both"), ("dual", "one", "teacher"), ("fixmatch", "published", "another")),
+    *((arm, "published", "same") for arm in ("fixmatch", "entropy", "pd2", "hard", "dual-paper")),
 )
+LONG = {  # epochs, seeds, and rows of the longer schedules: arm, form of the rule, view of the images
+    "vgg16": (200, 5, MAIN_LONG + OTHER_LONG),
+    "resnet50": (100, 3, MAIN_LONG),
+    "densenet100": (100, 3, MAIN_LONG),
+}
 SHOWN_IN_FULL = {"digits-mixed": ("none", "uniform", "dual")}  # arms with ten seeds
 FEWER = {"paths-draws": ("none", "pd2", "dl2", "hard", "uniform", "dual-paper", "dual")}
 
@@ -78,22 +80,25 @@ def make_cifar100() -> Iterator[tuple[Path, Config]]:
                     yield Path(f"{network}-{form}"), Config(task, arm, seed=seed, precision=PRECISION["cifar100"])
 
 
-def make_long() -> Iterator[tuple[Path, Config]]:
-    """Each run in a folder of its own, as a run's folder is not named after its options."""
-    for number, (arm, form, options) in enumerate(LONG):
-        task = TASKS["cifar100-long"](model="resnet50", form=form)
-        yield Path(f"long-{number}"), Config(task, arm, options, seed=0, precision=PRECISION["cifar100"])
+def make_long(network: str) -> Iterator[tuple[Path, Config]]:
+    """Each row in a folder of its own, as a run's folder is not named after the task's options; the longest runs come first."""
+    epochs, seeds, rows = LONG[network]
+    for number, (arm, form, view) in enumerate(rows):
+        task = TASKS["cifar100-long"](model=network, form=form, view=view, epochs=epochs)
+        for seed in range(seeds):
+            yield Path(f"{network}-{number}"), Config(task, arm, seed=seed, precision=PRECISION["cifar100"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--part", choices=("small", "images", "cifar100", "long"), default="small")
+    parser.add_argument("--part", choices=("small", "images", "cifar100", *LONG), default="small")
+    parser.add_argument("--compile", action="store_true", help="train networks through torch.compile")
     parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
     arguments = parser.parse_args()
-    parts = {"small": make_tables(SMALL), "images": make_tables(IMAGES), "cifar100": make_cifar100(), "long": make_long()}
-    batches = list(parts[arguments.part])
+    parts = {"small": make_tables(SMALL), "images": make_tables(IMAGES), "cifar100": make_cifar100()}
+    batches = list(make_long(arguments.part) if arguments.part in LONG else parts[arguments.part])
     if arguments.smoke:
         batches = [
             (folder, dataclasses.replace(config, task=dataclasses.replace(config.task, epochs=1, measure_every=1)))
@@ -110,7 +115,8 @@ def main() -> None:
 
     configs, folders = [config for _, config in batches], [arguments.runs / folder for folder, _ in batches]
     try:
-        run_all(configs, Machine(checkpoint_seconds=60.0), folders, jobs=arguments.jobs, on_end=report)
+        machine = Machine(compile=arguments.compile, checkpoint_seconds=60.0)
+        run_all(configs, machine, folders, jobs=arguments.jobs, on_end=report)
     except StateError as error:
         print(error)
 

@@ -53,6 +53,7 @@ class Run:
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # Where to compute; a GPU by default, if there is one.
     devices: int = 1  # Processes, each with a device, that share every batch.
     capture: bool | None = None  # Record a step as a CUDA graph; by default on one GPU.
+    compile: bool = False  # Train the network through torch.compile: faster on a GPU, once it is compiled.
     jobs: int = 1  # Runs at a time; they share the device.
     data: Path | None = None  # Folder of the data sets; by default where `dualogic data get` puts them.
     runs: Path = Path("runs")  # Folder of all runs.
@@ -91,7 +92,7 @@ class Run:
     @contextlib.contextmanager
     def _place(self, chosen: Task) -> Iterator[tuple[Task, Path, Machine]]:
         """The task, the folder of runs and the machine; temporary ones for a smoke run."""
-        machine = Machine(self.accelerator, self.devices, self.capture, data=self.data, events=self.events)
+        machine = Machine(self.accelerator, self.devices, self.capture, self.compile, data=self.data, events=self.events)
         if not self.smoke:
             yield chosen, self.runs, machine
             return

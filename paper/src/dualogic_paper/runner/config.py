@@ -92,6 +92,7 @@ class Machine:
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # ``"auto"`` takes a GPU if there is one
     devices: int = 1  # how many processes share every batch
     capture: bool | None = None  # record a step once as a CUDA graph and replay it; by default on one GPU
+    compile: bool = False  # train the network through ``torch.compile``, whose kernels move less memory
     checkpoint_seconds: float = 10.0  # the least time between two checkpoints; the last epoch always has one
     data: Path | None = None  # the folder of the data sets; the usual place by default
     events: bool = False  # write TensorBoard events into the run folder

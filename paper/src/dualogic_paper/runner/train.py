@@ -1,5 +1,6 @@
 """The training loop, on Lightning Fabric."""
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -53,7 +54,8 @@ def _train(fabric: Any, config: Config, machine: Machine, folder: RunFolder | No
         loop = Loop(fabric, config, machine, folder)
         loop.resume()
         failure = loop.run(on_epoch)
-        return dataclasses.asdict(loop.finish(failure))
+        with loop.plain():
+            return dataclasses.asdict(loop.finish(failure))
 
 
 @dataclasses.dataclass
@@ -88,6 +90,8 @@ class Loop:
         self.batches = Batches(len(labelled), len(self.pool), task.batch, steps, config.seed)
         torch.manual_seed(mix_seed(config.seed))
         network = self.problem.make_network().to(device)
+        if machine.compile:
+            network.compile()
         captured = device.type == "cuda" and fabric.world_size == 1 if machine.capture is None else machine.capture
         optimizer = _make_optimizer(config, network, captured, device)
         self.network, self.optimizer = fabric.setup(network, optimizer)
@@ -143,7 +147,8 @@ class Loop:
         progress.epoch += 1
         last = progress.epoch == task.epochs
         if last or progress.epoch % task.measure_every == 0:
-            self._measure({"task_loss": task_loss, "rule_loss": rule_loss})
+            with self.plain():
+                self._measure({"task_loss": task_loss, "rule_loss": rule_loss})
         if last or time.monotonic() - self._saved > self.machine.checkpoint_seconds:
             self.save()
 
@@ -180,6 +185,10 @@ class Loop:
         if better or progress.best_epoch < 0:
             progress.best, progress.best_epoch = value, progress.epoch
             self.best_weights = {name: tensor.clone() for name, tensor in _weights(self.network).items()}
+
+    def plain(self) -> Any:
+        """Whatever is compiled is not while this lasts: measuring has other shapes, and little to gain."""
+        return torch.compiler.set_stance("force_eager") if self.machine.compile else contextlib.nullcontext()
 
     def save(self) -> None:
         """Write a checkpoint."""
