@@ -83,9 +83,9 @@ def make_cifar100() -> Iterator[tuple[Path, Config]]:
 def make_long(network: str) -> Iterator[tuple[Path, Config]]:
     """Each row in a folder of its own, as a run's folder is not named after the task's options; the longest runs come first."""
     epochs, seeds, rows = LONG[network]
-    for number, (arm, form, view) in enumerate(rows):
-        task = TASKS["cifar100-long"](model=network, form=form, view=view, epochs=epochs)
-        for seed in range(seeds):
+    for seed in range(seeds):
+        for number, (arm, form, view) in enumerate(rows):
+            task = TASKS["cifar100-long"](model=network, form=form, view=view, epochs=epochs)
             yield Path(f"{network}-{number}"), Config(task, arm, seed=seed, precision=PRECISION["cifar100"])
 
 
