@@ -50,6 +50,7 @@ def _train(fabric: Any, config: Config, machine: Machine, folder: RunFolder | No
     devices = [fabric.device] if fabric.device.type == "cuda" else []
     if devices:
         torch.set_float32_matmul_precision("high")  # as convolutions have it by default
+        torch.backends.cudnn.benchmark = machine.compile
     with torch.random.fork_rng(devices):
         loop = Loop(fabric, config, machine, folder)
         loop.resume()
@@ -91,7 +92,7 @@ class Loop:
         torch.manual_seed(mix_seed(config.seed))
         network = self.problem.make_network().to(device)
         if machine.compile:
-            network.compile()
+            network.compile(dynamic=False)  # its batches have one size
         captured = device.type == "cuda" and fabric.world_size == 1 if machine.capture is None else machine.capture
         optimizer = _make_optimizer(config, network, captured, device)
         self.network, self.optimizer = fabric.setup(network, optimizer)
