@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import functools
 import itertools
 import math
 
@@ -75,6 +76,25 @@ def test_the_model_is_chosen_on_validation(small, monkeypatch):
     assert result.chosen_epoch == 2
     assert result.test["accuracy"] == pytest.approx(weights[1])
     assert result.last["accuracy"] == pytest.approx(weights[2])
+
+
+def test_a_compiled_network_learns_what_a_plain_one_does(small, monkeypatch):
+    """Measuring is not compiled; with a backend that changes nothing, neither are the figures."""
+    task, machine = small
+    graphs = []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return module.forward
+
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
+    config = Config(dataclasses.replace(task, epochs=2, measure_every=1))
+    plain = train(config, machine)
+    assert not graphs
+    compiled = train(config, dataclasses.replace(machine, compile=True))
+    assert len(graphs) == 1
+    assert compiled.test == plain.test
+    assert [row["task_loss"] for row in compiled.history] == pytest.approx([row["task_loss"] for row in plain.history])
 
 
 def test_a_result_says_what_was_in_force_and_when(small):

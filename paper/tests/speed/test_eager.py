@@ -15,6 +15,6 @@ def test_every_step_is_timed_against_the_one_without_a_rule(monkeypatch):
 
     monkeypatch.setitem(NETWORKS, "vgg16", make_tiny)
     found = eager.measure("vgg16", "cpu", batch=6, rounds=2, block=2)
-    assert set(found) == {"none", *(f"{form}, {how}" for form in ("published", "each") for how in ("recorded", "plain"))}
+    assert set(found) == {"none", "other", *(f"{form}, {how}" for form in ("published", "each") for how in ("recorded", "plain"))}
     assert found["none"]["ratio"] == 1
     assert all(timing["ratio"] > 0 and timing["steps"] == 4 for timing in found.values())

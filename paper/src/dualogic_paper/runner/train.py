@@ -91,8 +91,7 @@ class Loop:
         self.batches = Batches(len(labelled), len(self.pool), task.batch, steps, config.seed)
         torch.manual_seed(mix_seed(config.seed))
         network = self.problem.make_network().to(device)
-        if machine.compile:
-            network.compile(dynamic=False)  # its batches have one size
+        network = torch.compile(network, dynamic=False) if machine.compile else network  # its batches have one size
         captured = device.type == "cuda" and fabric.world_size == 1 if machine.capture is None else machine.capture
         optimizer = _make_optimizer(config, network, captured, device)
         self.network, self.optimizer = fabric.setup(network, optimizer)

@@ -27,7 +27,7 @@ EAGER = ", batch 128+128, bfloat16, eager training step with rule / without"
 SIZES = {"1e3": 10**3, "1e4": 10**4, "1e5": 10**5, "1e6": 10**6}
 FIGURES: dict[str, Figure] = {
     "rule_eager": Figure("CIFAR-100 rule, batch 128, 30,000 samples: eager step / by hand", 1.1),
-    "rule_fastest": Figure("the same, compiled or captured in a CUDA graph / by hand, eager", 0.35),
+    "rule_fastest": Figure("the same, captured in a CUDA graph / by hand, eager", 0.35),
     "rule_gpu_time": Figure("the same, GPU time per step", 0.15, "ms"),
     **{f"eager_{name}": Figure(f"{title}{EAGER}", 1.02 if name == "vgg16" else 1.01) for name, title in NETWORKS.items()},
     **{f"network_{name}": Figure(f"{title}: the same, the whole step captured", 1.01) for name, title in NETWORKS.items()},
