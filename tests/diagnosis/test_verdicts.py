@@ -76,6 +76,16 @@ def test_an_antecedent_that_mostly_stays_was_switched_off_only_where_the_rule_wa
     assert found.verdict.endswith("by switching the antecedent off where the rule was violated")
 
 
+@pytest.mark.parametrize(
+    ("samples", "q", "before", "after", "kind"),
+    [(40, 38, 39, 38, verdict.SATISFIED), (40, 34, 40, 35, verdict.SWITCHED_OFF), (2000, 1800, 2000, 1900, verdict.SWITCHED_OFF)],
+)
+def test_an_antecedent_that_falls_by_little_and_within_chance_was_not_switched_off(samples, q, before, after, kind):
+    f = [1] * q + [0] * (samples - q)
+    old, new = (report(f, [2] * p + [0] * (samples - p)) for p in (before, after))
+    assert new.compare(old).kind == kind
+
+
 def test_every_outcome_of_an_implication_is_judged_by_what_moved():
     """All pairs of small models: "switched off" only where the antecedent went, "in kind" only where the consequent came."""
     models = [report([1] * q + [0] * (4 - q), [2] * p + [0] * (4 - p)) for p, q in itertools.product(range(5), repeat=2)]

@@ -141,12 +141,18 @@ def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: 
         kind, said = verdict.BOTH_WAYS, f"{facts}: the consequent was learned, and the antecedent lost on the way{rest}"
     elif repaired > 0 and gained:
         kind, said = verdict.IN_KIND, f"{facts}: the rule was satisfied by its consequent{rest}"
-    elif repaired > 0 and a_before - a_after >= HALF * repaired:
+    elif repaired > 0 and a_before - a_after >= HALF * repaired and _is_marked(before, after, a_before, a_after):
         place = "" if lost else " where the rule was violated"
         kind, said = verdict.SWITCHED_OFF, f"{facts}: the rule was satisfied by switching the antecedent off{place}{rest}"
     else:
         return None
     return Finding(kind, said, after.path)
+
+
+def _is_marked(before: ConnectiveReport, after: ConnectiveReport, first: float, second: float) -> bool:
+    """Whether an antecedent holds so much less often that it was lost, and did not just change on some units."""
+    chance = not rises(1.0 - first, before.total, 1.0 - second, after.total, WORSE_ERRORS)
+    return first - second >= verdict.SELDOM * first or not chance
 
 
 def _judge_branches(before: ConnectiveReport, after: ConnectiveReport, where: str) -> Finding | None:

@@ -68,7 +68,7 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
 def _compare(kind: str, before: ConnectiveReport, after: ConnectiveReport, where: str, words: Mapping[str, str]) -> str | None:
     assert before.antecedent is not None
     assert after.antecedent is not None
-    antecedent, consequent = _phrase(after.antecedent.text, words), _phrase(after.operands[1].text, words)
+    antecedent, consequent = (_phrase(text, words, where) for text in (after.antecedent.text, after.operands[1].text))
     held = f"{percent(before.antecedent.holds)} without the rule, {percent(after.antecedent.holds)} with it"
     learned = f"{percent(before.operands[1].holds)} without, {percent(after.operands[1].holds)} with"
     if kind in (verdict.SWITCHED_OFF, verdict.BOTH_WAYS):
@@ -97,7 +97,7 @@ def _not_read(
     part = parts[label]
     assert part.antecedent is not None
     where = f" of {class_name(label, class_names)}"
-    antecedent, consequent = _phrase(part.antecedent.text, words), _phrase(part.operands[1].text, words)
+    antecedent, consequent = (_phrase(text, words, where) for text in (part.antecedent.text, part.operands[1].text))
     denied, held = f"{_how_often(part.antecedent.read)} {antecedent}", percent(part.antecedent.read)
     both = (part.operands[1].holds or 0.0) >= verdict.HALF
     sentence = _deny(both, denied, held, consequent, percent(part.operands[1].holds), where)
@@ -123,8 +123,8 @@ def _how_often(share: float | None) -> str:
     return "almost never" if share < verdict.SELDOM else "less often"
 
 
-def _phrase(text: str, words: Mapping[str, str]) -> str:
-    return words.get(text, f"making {text} true on samples")
+def _phrase(text: str, words: Mapping[str, str], where: str) -> str:
+    return words.get(text, f"making {text} true{' on samples' if where else ''}")
 
 
 def explain(part: ConnectiveReport, words: Mapping[str, str]) -> list[str | None]:
