@@ -7,7 +7,6 @@ not made again. Many runs share a GPU best under ``nvidia-cuda-mps-control -d``.
 """
 
 import argparse
-import dataclasses
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,23 +94,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--part", choices=("small", "images", "cifar100", *LONG), default="small")
     parser.add_argument("--compile", action="store_true", help="train networks through torch.compile")
-    parser.add_argument("--smoke", action="store_true", help="one epoch of each, to see that all of them run")
     arguments = parser.parse_args()
     parts = {"small": make_tables(SMALL), "images": make_tables(IMAGES), "cifar100": make_cifar100()}
     batches = list(make_long(arguments.part) if arguments.part in LONG else parts[arguments.part])
-    if arguments.smoke:
-        batches = [
-            (folder, dataclasses.replace(config, task=dataclasses.replace(config.task, epochs=1, measure_every=1)))
-            for folder, config in batches
-            if not config.seed
-        ]
     started, done = time.perf_counter(), 0
 
     def report(config: Config) -> None:
         nonlocal done
         done += 1
-        seconds = time.perf_counter() - started
-        print(f"{seconds:6.0f} s {done}/{len(batches)} {config.task.name} {config.method} {config.seed}", flush=True)
+        at = f"{time.perf_counter() - started:6.0f} s {done}/{len(batches)}"
+        print(f"{at} {config.task.name} {config.method} {config.seed}", flush=True)
 
     configs, folders = [config for _, config in batches], [arguments.runs / folder for folder, _ in batches]
     try:

@@ -90,7 +90,7 @@ class Loop:
             labelled = torch.cat([labelled, unlabelled])
         self.batches = Batches(len(labelled), len(self.pool), task.batch, steps, config.seed)
         torch.manual_seed(mix_seed(config.seed))
-        network = self.problem.make_network().to(device)
+        network: Any = self.problem.make_network().to(device)
         network = torch.compile(network, dynamic=False) if machine.compile else network  # its batches have one size
         captured = device.type == "cuda" and fabric.world_size == 1 if machine.capture is None else machine.capture
         optimizer = _make_optimizer(config, network, captured, device)

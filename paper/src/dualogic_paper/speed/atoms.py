@@ -62,6 +62,5 @@ def compare(size: str, device: str) -> dict[str, Any]:
         "ms by hand (3, clauses)": 1e3 * hands[1],
         "seconds to compile": compiled,
         "form": "quantifiers" if quantified else "Or objects",
-        "repeats": repeats,
     }
     return {f"atoms_{size}": entry(f"atoms_{size}", mine / min(hands), detail)}

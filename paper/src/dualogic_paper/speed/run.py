@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from dualogic_paper.origin import find_commit, find_date
-from dualogic_paper.speed import atoms, eager, processes, report, rule, table, training
+from dualogic_paper.speed import atoms, eager, monitor, processes, report, rule, start, table, training
 
 Measure = Callable[[str], dict[str, Any]]
 
@@ -42,6 +42,9 @@ MEASUREMENTS: dict[tuple[str, ...], tuple[tuple[str, ...], Measure]] = {
     ("compiled_steps",): (("cpu", "cuda"), rule.thousand),
     **{(f"atoms_{size}",): (("cpu", "cuda"), partial(atoms.compare, size)) for size in report.SIZES},
     ("table_bytes", "table_ratio"): (("cpu", "cuda"), table.compare),
+    ("table_host", "table_mapped"): (("cpu", "cuda"), table.compare_places),
+    ("monitor",): (("cpu",), monitor.compare),
+    ("import_time",): (("cpu", "cuda"), start.compare),
     ("processes", "processes_checkpoint"): (("cpu", "cuda"), processes.compare),
 }
 
