@@ -230,7 +230,8 @@ def _refuse_names(symbols: Mapping[str, Node], tensors: Mapping[str, Any]) -> No
         near = suggest(str(unknown[0]), missing or symbols)
         parts.append(f"{', '.join(map(repr, unknown))} is not a symbol of the rule{near}")
     wanted = ", ".join(f"{name}={describe(symbol)}" for name, symbol in list(symbols.items())[:20])
-    raise SymbolError(f"{'; '.join(parts).removesuffix('?')}{'?' if near else '.'} The rule needs: {wanted}")
+    choose = "" if missing or near else ". Of a mapping with more, bind {name: outputs[name] for name in logic.symbols}"
+    raise SymbolError(f"{'; '.join(parts).removesuffix('?')}{'?' if near else '.'} The rule needs: {wanted}{choose}")
 
 
 def _as_tensor(name: str, value: Any) -> Tensor:
