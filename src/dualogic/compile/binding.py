@@ -84,6 +84,8 @@ class Binder:
         device: tuple[torch.device, str] | None = None
         for name, symbol in symbols.items():
             tensor = tensors[name] if isinstance(tensors[name], Tensor) else _as_tensor(name, tensors[name])
+            if tensor.is_nested:
+                raise BindingError(f"{name!r} must be bound to a padded tensor, as from torch.nested.to_padded_tensor(x, 0.0)")
             if tensor.layout is not torch.strided:
                 raise BindingError(f"{name!r} must be bound to a dense tensor, as from .to_dense(); got layout {tensor.layout}")
             _check_shape(name, symbol, tensor, lengths)
@@ -261,8 +263,13 @@ def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tupl
         expected = ", ".join(
             f"{size!r} (1 to {size.max})" if isinstance(size, Ragged) else str(size) for size in ("batch", *declared)
         )
+        remedy = ""
+        if tensor.dim() == len(declared) + 2 and tensor.shape[-1] == 1:
+            remedy = "; drop the last axis with .squeeze(-1)"
+        elif isinstance(symbol, Categorical) and tensor.dim() == len(declared) and not tensor.is_floating_point():
+            remedy = f"; give known classes as torch.nn.functional.one_hot(classes, {symbol.size})"
         raise BindingError(
-            f"{name!r} is declared as {describe(symbol)} and needs a tensor of shape ({expected}); got {tuple(tensor.shape)}"
+            f"{name!r} is declared as {describe(symbol)} and needs a tensor of shape ({expected}); got {tuple(tensor.shape)}{remedy}"
         )
 
 
