@@ -84,10 +84,6 @@ class Binder:
         device: tuple[torch.device, str] | None = None
         for name, symbol in symbols.items():
             tensor = tensors[name] if isinstance(tensors[name], Tensor) else _as_tensor(name, tensors[name])
-            if tensor.is_nested:
-                raise BindingError(f"{name!r} must be bound to a padded tensor, as from torch.nested.to_padded_tensor(x, 0.0)")
-            if tensor.layout is not torch.strided:
-                raise BindingError(f"{name!r} must be bound to a dense tensor, as from .to_dense(); got layout {tensor.layout}")
             _check_shape(name, symbol, tensor, lengths)
             if batch is None or device is None:
                 batch, device = (tensor.shape[0], name), (tensor.device, name)
@@ -244,6 +240,9 @@ def _as_tensor(name: str, value: Any) -> Tensor:
 
 
 def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tuple[int, str]]) -> None:
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        wanted = "torch.nested.to_padded_tensor(x, 0.0)" if tensor.is_nested else ".to_dense()"
+        raise BindingError(f"{name!r} must be bound to a dense tensor, as from {wanted}; got layout {tensor.layout}")
     declared = symbol.shape
     if isinstance(symbol, Categorical):
         declared = (*declared, symbol.size)
@@ -269,7 +268,8 @@ def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tupl
         elif isinstance(symbol, Categorical) and tensor.dim() == len(declared) and not tensor.is_floating_point():
             remedy = f"; give known classes as torch.nn.functional.one_hot(classes, {symbol.size})"
         raise BindingError(
-            f"{name!r} is declared as {describe(symbol)} and needs a tensor of shape ({expected}); got {tuple(tensor.shape)}{remedy}"
+            f"{name!r} is declared as {describe(symbol)} and needs a tensor of shape ({expected}); got {tuple(tensor.shape)}"
+            f"{remedy}"
         )
 
 
