@@ -87,6 +87,15 @@ def test_pages_for_newcomers_say_which_weight_is_meant():
         assert not re.findall(r".{30}(?<![dD]ual )(?<![lL]oss )\bweights?\b", prose), page.name
 
 
+def test_tables_of_the_site_show_bars_and_its_pictures_open():
+    pytest.importorskip("latex2mathml")
+    spec = importlib.util.spec_from_file_location("site_hook", ROOT / "docs" / "site.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    assert hook.on_page_content(r"<td><code>a \| b</code></td>") == "<td><code>a | b</code></td>"
+    assert hook.on_page_content('<img alt="A" src="a.png" />') == '<a href="a.png"><img alt="A" src="a.png" /></a>'
+
+
 def test_the_timed_walk_can_be_read():
     spec = importlib.util.spec_from_file_location("walk", ROOT / "docs" / "walk.py")
     walk = importlib.util.module_from_spec(spec)

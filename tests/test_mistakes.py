@@ -81,6 +81,7 @@ ERRORS = {
     # The call
     "no index": (lambda: make()(f=numbers(4, 3), g=numbers(4, 3)), SampleIndexError, "dl.data.WithIndex"),
     "tensors by position": (lambda: make()(INDEX, numbers(4, 3), numbers(4, 3)), TypeError, "positional arguments"),
+    "tensors in a mapping": (lambda: make()({"f": numbers(4, 3), "g": numbers(4, 3)}), BindingError, "logic(index, **tensors)"),
     "too many classes": (lambda: call(f=numbers(4, 5)), BindingError, "needs a tensor of shape (batch, 3); got (4, 5)"),
     "a tensor is missing": (lambda: make()(INDEX, f=numbers(4, 3)), SymbolError, "no tensor was given for 'g'"),
     "a tensor too many": (lambda: call(h=numbers(4, 3)), SymbolError, "'h' is not a symbol"),
@@ -133,6 +134,8 @@ ERRORS = {
     "a class past the end": (lambda: f == 3, SymbolError, "classes are 0 to 2"),
     "a class of float": (lambda: f == 1.0, FormulaTypeError, "a class index or name"),
     "classes of two kinds": (lambda: pet == q, SymbolError, "different classes"),
+    "a shape in a tuple": (lambda: dl.var("z", (3, 4)), ShapeError, "give each size by itself: 3, 4"),
+    "classes for their number": (lambda: dl.categorical("z", ["u", "v"]), SymbolError, "write dl.categorical('z', 2, classes="),
     "a reserved name": (lambda: dl.var("where"), SymbolError, "choose another name, such as 'where_'"),
     "another reserved name": (lambda: dl.var("index"), SymbolError, "'index_'"),
     "a name with a space": (lambda: dl.var("my var"), SymbolError, "Python identifier"),

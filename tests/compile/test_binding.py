@@ -20,6 +20,8 @@ CASES = {
     "no batch": (simple, {"x": torch.tensor(0.0), "p": P}, BindingError, r"'x' is declared as var\('x'\).*\(batch\); got \(\)"),
     "wrong size": (simple, {"x": X, "p": torch.zeros(2, 4)}, BindingError, r"var\('p', 3\).*\(batch, 3\); got \(2, 4\)"),
     "wrong rank": (simple, {"x": X, "p": torch.zeros(2, 3, 1)}, BindingError, r"got \(2, 3, 1\)"),
+    "one column": (simple, {"x": torch.zeros(2, 1), "p": P}, BindingError, r"got \(2, 1\); drop the last axis"),
+    "class indices": (f == 1, {"f": torch.tensor([0, 2])}, BindingError, r"got \(2,\); give .*one_hot\(classes, 3\)"),
     "batches": (simple, {"x": torch.zeros(3), "p": P}, BindingError, "same batch size: 'x' has 3 samples and 'p' has 2"),
     "complex": (simple, {"x": X.to(torch.complex64), "p": P}, BindingError, "'x' must be real; got torch.complex64"),
     "text": (simple, {"x": "zero", "p": P}, BindingError, "'x' must be bound to a tensor; got str"),
@@ -27,6 +29,12 @@ CASES = {
     "NaN": (simple, {"x": torch.tensor([0.0, torch.nan]), "p": P}, BindingError, r"'x' contains NaN, first at position \[1\]"),
     "NaN in an axis": (simple, {"x": X, "p": P.index_fill(1, torch.tensor([2]), torch.nan)}, BindingError, r"position \[0, 2\]"),
     "lengths": (ragged, {"r": R, "s": torch.zeros(2, 2), "valid": V}, BindingError, "axis 'n' has length 3 in 'r' and 2 in 's'"),
+    "nested": (
+        ragged,
+        {"r": torch.nested.nested_tensor([X, X], layout=torch.jagged), "s": R, "valid": V},
+        BindingError,
+        "'r' must be bound to a dense tensor, as from torch.nested.to_padded_tensor",
+    ),
     "too long": (
         ragged,
         {"r": torch.zeros(2, 5), "s": torch.zeros(2, 5), "valid": V},

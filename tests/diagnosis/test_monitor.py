@@ -26,6 +26,17 @@ def test_equal_weights_that_cancel_are_no_gradient():
     assert "method='dual'" in found.advice
 
 
+def test_a_rule_that_rests_where_it_is_violated_misses_no_gradient():
+    rule = (g == 2) >> f.isin([0, 1])  # class 2 leads in both, but the others together are believed more than it
+    logic = dl.LogicLoss(rule, num_samples=8)
+    monitor = dl.Monitor(logic, every=1, warn=False)
+    scores = {"g": torch.tensor([[0.0, 0.1, 0.2]] * 8), "f": torch.tensor([[0.0, 0.0, 0.5]] * 8)}
+    assert not rule.satisfied(**scores).any()
+    for _ in range(module.PATIENCE + 1):
+        logic(torch.arange(8), **{name: value.clone().requires_grad_() for name, value in scores.items()})
+    assert not monitor.findings
+
+
 def test_a_tiny_step_leaves_weights_frozen_and_a_fair_one_does_not():
     logic = dl.LogicLoss(EITHER, num_samples=32, method=dl.methods.Dual(step=1e-4))
     monitor = dl.Monitor(logic, every=1, warn=False)

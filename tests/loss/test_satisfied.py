@@ -48,3 +48,14 @@ def test_what_no_rule_knows_is_refused_with_a_suggestion(ask):
         getattr(logic, ask)(**wrong)
     with pytest.raises(SymbolError, match=r"'extra' is not a symbol of the rule\. The rule needs"):
         getattr(logic, ask)(extra=TENSORS["f"], **TENSORS)
+
+
+@pytest.mark.parametrize("ask", ["__call__", "satisfied", "diagnose"])
+def test_symbols_choose_from_all_outputs_of_a_network(ask):
+    rules = dl.parse_rules("bool a\nbool b\nbool c\nrule first: if a then b")
+    outputs = {name: torch.rand(3) for name in "abcd"}
+    logic = dl.LogicLoss(rules)
+    with pytest.raises(SymbolError, match=r"'c', 'd' is not .* bind \{name: outputs\[name\] for name in logic.symbols\}"):
+        getattr(logic, ask)(**outputs)
+    assert list(logic.symbols) == ["a", "b"]
+    getattr(logic, ask)(**{name: outputs[name] for name in logic.symbols})

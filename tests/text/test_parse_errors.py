@@ -34,6 +34,19 @@ CASES = [
     ("evidence(x) -> b", "^^^^^^^^^^^", "expected a formula in evidence"),
     ("a iff b iff a", "        ^^^", "need parentheses"),
     ("if a then b else a", "            ^^^^", "has no 'else'"),
+    ("If a then b", "   ^", "in small letters"),
+    ("a AND b", "  ^^^", "in small letters"),
+    ("when a then b", "     ^", "write 'if ... then ...'"),
+    ("a unless b", "  ^^^^^^", "'if not ... then ...' for 'unless'"),
+    ("x between 0 and 5", "  ^^^^^^^", "write 0 <= x <= 5"),
+    ("k is one of {cat}", "         ^^", "write 'in' for 'one of'"),
+    ("at least 2 of a", "   ^^^^^", r"AtMost\(2, a, b, c\)"),
+    ("x <= 1,000", "      ^", "no comma stands .* or in a number: 1000"),
+    ("x <= 10%", "       ^", "0.1 for 10 %"),
+    ("if a, then b", "    ^", "no comma stands between"),
+    ("k is not cat.", "             ^", "no full stop stands at the end"),
+    ("k is cat or owl", "            ^^^", "'owl' is a class of k: write 'k is owl', or 'k in {...}' for several"),
+    ("a if b", "  ^^", "the condition comes first: if ... then ..."),
     ("a & not b", "    ^^^", "write 'and not', or put it in parentheses"),
     ("a andb", "  ^^^^", "'andb' cannot stand here"),
     ("exists x <= 1", "       ^", r"\(...\).any\(\) for 'some'"),
@@ -140,7 +153,7 @@ def test_marks_below_wide_characters_and_in_long_lines():
 
 
 def test_what_symbols_may_be():
-    with pytest.raises(ParseError, match="no names are declared; give them as symbols="):
+    with pytest.raises(ParseError, match=r"no names are declared; a file declares them .* symbols="):
         dl.parse("x <= 1")
     with pytest.raises(TypeError, match="a mapping from names, a sequence of symbols or a formula; got 3"):
         dl.parse("x <= 1", 3)

@@ -84,8 +84,6 @@ class Binder:
         device: tuple[torch.device, str] | None = None
         for name, symbol in symbols.items():
             tensor = tensors[name] if isinstance(tensors[name], Tensor) else _as_tensor(name, tensors[name])
-            if tensor.layout is not torch.strided:
-                raise BindingError(f"{name!r} must be bound to a dense tensor, as from .to_dense(); got layout {tensor.layout}")
             _check_shape(name, symbol, tensor, lengths)
             if batch is None or device is None:
                 batch, device = (tensor.shape[0], name), (tensor.device, name)
@@ -230,7 +228,8 @@ def _refuse_names(symbols: Mapping[str, Node], tensors: Mapping[str, Any]) -> No
         near = suggest(str(unknown[0]), missing or symbols)
         parts.append(f"{', '.join(map(repr, unknown))} is not a symbol of the rule{near}")
     wanted = ", ".join(f"{name}={describe(symbol)}" for name, symbol in list(symbols.items())[:20])
-    raise SymbolError(f"{'; '.join(parts).removesuffix('?')}{'?' if near else '.'} The rule needs: {wanted}")
+    choose = "" if missing or near else ". Of a mapping with more, bind {name: outputs[name] for name in logic.symbols}"
+    raise SymbolError(f"{'; '.join(parts).removesuffix('?')}{'?' if near else '.'} The rule needs: {wanted}{choose}")
 
 
 def _as_tensor(name: str, value: Any) -> Tensor:
@@ -241,6 +240,9 @@ def _as_tensor(name: str, value: Any) -> Tensor:
 
 
 def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tuple[int, str]]) -> None:
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        wanted = "torch.nested.to_padded_tensor(x, 0.0)" if tensor.is_nested else ".to_dense()"
+        raise BindingError(f"{name!r} must be bound to a dense tensor, as from {wanted}; got layout {tensor.layout}")
     declared = symbol.shape
     if isinstance(symbol, Categorical):
         declared = (*declared, symbol.size)
@@ -260,8 +262,14 @@ def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tupl
         expected = ", ".join(
             f"{size!r} (1 to {size.max})" if isinstance(size, Ragged) else str(size) for size in ("batch", *declared)
         )
+        remedy = ""
+        if tensor.dim() == len(declared) + 2 and tensor.shape[-1] == 1:
+            remedy = "; drop the last axis with .squeeze(-1)"
+        elif isinstance(symbol, Categorical) and tensor.dim() == len(declared) and not tensor.is_floating_point():
+            remedy = f"; give known classes as torch.nn.functional.one_hot(classes, {symbol.size})"
         raise BindingError(
             f"{name!r} is declared as {describe(symbol)} and needs a tensor of shape ({expected}); got {tuple(tensor.shape)}"
+            f"{remedy}"
         )
 
 

@@ -49,7 +49,8 @@ def measure_pull(
         wrt = [leaves[name] for name in sorted(taught)]
         if view.rows is None or not wrt:
             return sums
-        losses = view.losses(**leaves)
+        losses, asked = view.losses_and_costs(leaves)
+        costs = torch.where(asked.detach() > 0, costs, 0.0)  # where the rule rests there is no gradient to miss
         for number in numbers:
             name = plan.names[number]
             pull, best = (_gradient(values[:, number], wrt) for values in (losses, costs))

@@ -52,14 +52,7 @@ def check_name(name: object, what: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """A named axis whose length differs between batches, up to ``max``.
-
-    Example:
-        >>> import dualogic as dl
-        >>> n = dl.axis("n", max=7)
-        >>> dl.var("x", n, 13).shape
-        (n, 13)
-    """
+    """A named axis whose length differs between batches, up to ``max``; made by :func:`axis`."""
 
     name: str
     max: int
@@ -100,7 +93,7 @@ WHOLE: Item = ("range", None, None, None)  # the item that keeps an axis as it i
 
 
 def axis(name: str, max: int) -> Axis:
-    """Declare a ragged axis; see :class:`Axis`."""
+    """Declare an axis whose length differs between batches, up to ``max``; :func:`mask` shows how to use it."""
     return Axis(name, max)
 
 
@@ -120,9 +113,10 @@ def declare_shape(sizes: Iterable[Any], name: str) -> Shape:
     for size in sizes:
         found = Ragged(size) if isinstance(size, Axis) else size if isinstance(size, Ragged) else as_int(size)
         if found is None or (isinstance(found, int) and found < 1):
+            remedy = f"; give each size by itself: {', '.join(map(str, size))}" if isinstance(size, (tuple, list)) else ""
             raise ShapeError(
                 f"the axes of {name!r} must be positive sizes or dl.axis(...) objects; got {size!r} "
-                f"(the batch axis is implied and not declared)"
+                f"(the batch axis is implied and not declared){remedy}"
             )
         declared.append(found)
     return tuple(declared)

@@ -230,7 +230,9 @@ def categorical(
     check_input(input, name)
     size = as_int(k)
     if size is None or size < 2:
-        raise SymbolError(f"categorical {name!r} needs at least two classes; got k={k!r}")
+        given: Any = k  # names of classes are often given in place of their number
+        remedy = f"; write dl.categorical({name!r}, {len(given)}, classes={given!r})" if isinstance(given, (list, tuple)) else ""
+        raise SymbolError(f"categorical {name!r} needs at least two classes; got k={k!r}{remedy}")
     names = None
     if classes is not None:
         names = tuple(classes) if isinstance(classes, Iterable) and not isinstance(classes, str) else (classes,)

@@ -15,7 +15,7 @@ from dualogic.arguments import shorten
 from dualogic.compile.binding import Bound
 from dualogic.duals.guard import Guard
 from dualogic.duals.table import DualTable
-from dualogic.errors import SampleIndexError, ShortcutWarning, StateError
+from dualogic.errors import BindingError, SampleIndexError, ShortcutWarning, StateError
 from dualogic.formula.connective import Formula
 from dualogic.formula.node import Node
 from dualogic.formula.symbol import Mask
@@ -170,6 +170,8 @@ def _check(
     parts: Parts, index: Any, where: Any, believe: Any, tensors: dict[str, Tensor]
 ) -> tuple[Bound, Bound | None, int, Tensor | None]:
     compiling = torch.compiler.is_compiling()
+    if isinstance(index, Mapping):
+        raise BindingError("tensors are bound by name; a mapping of them is unpacked by two stars: logic(index, **tensors)")
     if parts.off:
         named = where if isinstance(where, Mapping) else dict.fromkeys(parts.program.plan.names, where)
         where = {**named, **dict.fromkeys(parts.off, False)}

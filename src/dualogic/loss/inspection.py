@@ -49,9 +49,13 @@ class View:
 
     def losses(self, **tensors: Tensor) -> Tensor:
         """What the samples' tensors would lose with these rows and this state, ``(batch, rules)``; differentiable."""
+        return self.losses_and_costs(tensors)[0]
+
+    def losses_and_costs(self, tensors: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The same, and what the loss is of."""
         bound = self.program.plan.bind(tensors, False)
         with autocast_off(bound.device):
-            return self.program.losses(self.rows, self.state, self.program.evaluate(bound))[0]
+            return self.program.losses(self.rows, self.state, self.program.evaluate(bound))
 
 
 def look_at(parts: Parts, index: Any, at_once: bool, alone: bool = False) -> View:

@@ -13,6 +13,7 @@ from dualogic.compile.evaluate import are_satisfied
 from dualogic.duals.memory import Memory
 from dualogic.errors import StateError
 from dualogic.formula.connective import Formula
+from dualogic.formula.node import Node
 from dualogic.loss.checks import find_given, find_units, prepare, reads_at_once, warn_untaught
 from dualogic.loss.inspection import View, describe, look_at, summarise
 from dualogic.loss.repeated import call_again
@@ -202,6 +203,11 @@ class LogicLoss(KeptModule):
             self._guard.check()
         else:
             self._peers.agree(self._guard.check)
+
+    @property
+    def symbols(self) -> Mapping[str, Node]:
+        """The symbols that tensors must be bound to, by name: those that a rule uses."""
+        return dict(self._program.plan.symbols)
 
     @property
     def together(self) -> bool:

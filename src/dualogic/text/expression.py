@@ -75,7 +75,11 @@ class Reader:
         reason = f"{str(token)!r} is not declared{' and no class here' if extra else ''}{suggest(token, known)}"
         if str(token) in FUNCTIONS:
             reason = f"{str(token)!r} is a function; its arguments stand in parentheses behind it"
-        notes = [f"known names: {listed(sorted(self.names))}" if self.names else "no names are declared; give them as symbols="]
+        none = "no names are declared; a file declares them above, as in 'bool x', and dl.parse takes them as symbols="
+        notes = [f"known names: {listed(sorted(self.names))}" if self.names else none]
+        owner = next((name for name, value in self.names.items() if str(token) in (getattr(value, "classes", None) or ())), None)
+        if owner and not extra:
+            notes.append(f"{str(token)!r} is a class of {owner}: write '{owner} is {token}', or '{owner} in {{...}}' for several")
         return self.source.error(token, reason, *notes, *([f"classes: {listed(extra)}"] if extra else []))
 
     def _number(self, token: Token) -> int | float:

@@ -35,12 +35,25 @@ HINTS = {
     "→": "write '->'",
     "⇒": "write '->'",
     "↔": "write 'iff'",
-    "“": 'write straight quotes: "..."',
-    "”": 'write straight quotes: "..."',
+    **dict.fromkeys("“”", 'write straight quotes: "..."'),
     ";": "write each statement on a line of its own",
     "else": "an 'if' has no 'else' here; write a second rule: if not ... then ...",
 }
 """What people write who know another notation, and what it is called here."""
+
+QUOTES = 'a name with other characters than letters, digits and _ stands in quotes: "semi-trailer"'
+PHRASES = {
+    r"\b(If|IF|Then|THEN|And|AND|Or|OR|Not|NOT|Is|IS|In|IN)\b[^,]*$": "words such as 'if' and 'not' are written in small letters",
+    r"\bwhen(ever)? \S+$| unless$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
+    r" between$": "write 0 <= x <= 5 for 'between'",
+    r"\bone of$": "write 'in' for 'one of': pet in {cat, dog}",
+    r"\bat (least|most)$": "write '>=' or '<=' for a number; AtMost(2, a, b, c) counts how many hold",
+    r"^class [^{]*,$": "the names of classes stand in braces: class pet: {cat, dog}",
+    r"^rule [^:]*$": QUOTES,
+    r",$": "no comma stands between the parts of a rule, or in a number: 1000",
+    r"%$": "write a share as a number: 0.1 for 10 %",
+}
+"""How a line looks up to what cannot stand where it does, for those who write as they speak."""
 
 
 _CODE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^#])*""")
@@ -120,6 +133,8 @@ def _explain_end(source: Source, where: Place, accepted: Collection[str], start:
     brackets = {"_RIGHT_ROUND", "_RIGHT_SQUARE", "_RIGHT_BRACE"} & set(accepted)
     wanted = expected(brackets | ({"_COMMA"} & set(accepted)) if brackets else accepted)
     layout = ["a statement goes on in the lines below it only if they are indented"] if start == "statement" else []
+    if source.text.split("\n")[where.line - 1][: where.column - 1].endswith("."):
+        layout = ["no full stop stands at the end of a rule"]
     return source.error(where, f"the text ends here, but {wanted} was expected", *layout)
 
 
@@ -144,6 +159,8 @@ def _hint(before: str, rest: str, found: str, kind: str, accepted: set[str]) -> 
             return HINTS[sign]
     if {"STRING", "NAME"} <= accepted and "_LEFT_ROUND" not in accepted and found.isidentifier():
         return f'{found!r} has a meaning already; as the name of a class it stands in quotes: "{found}"'
+    if kind == "_IF" and "EQUAL" in accepted:
+        return "the condition comes first: if ... then ..."
     if kind in ("_ARROW", "_IMPLIES", "_IFF", "_DOUBLE_ARROW", "_GIVEN", "_IF"):
         return "several of '->', 'implies', 'iff', 'given' and 'if' need parentheses to say what belongs together: a -> (b -> c)"
     if kind == "NOT":
@@ -154,9 +171,10 @@ def _hint(before: str, rest: str, found: str, kind: str, accepted: set[str]) -> 
         return "write (...).all() for 'every', and (...).any() for 'some'"
     if not kind and found in ('"', "'"):
         return "the quotes that open here are not closed on this line"
-    if kind == "MINUS" and "_RIGHT_BRACE" in accepted:
-        return 'a name with other characters than letters, digits and _ stands in quotes: "semi-trailer"'
-    return None
+    if kind in ("MINUS", "NAME") and "_RIGHT_BRACE" in accepted:
+        return QUOTES
+    line = f"{before} {found}" if found.isalnum() else f"{before}{found}"
+    return next((hint for pattern, hint in PHRASES.items() if re.search(pattern, line)), None)
 
 
 def expected(accepted: Collection[str]) -> str:
