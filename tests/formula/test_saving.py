@@ -65,6 +65,7 @@ def softened(value):
 N = dl.axis("n", max=4)
 REFUSED = {
     "a function": ({"soft": dl.apply(softened, dl.var("x")) <= 1}, SymbolError, "rule 'soft' calls the function 'softened'"),
+    "a table": ({"odd": dl.apply(softened, dl.categorical("k", 3)) > 1}, SymbolError, "rule 'odd' calls the function 'softened'"),
     "one name for two": ({"r": (dl.var("n", N) <= 1).all()}, SymbolError, "'n' names both an axis and something else"),
     "a cut axis": ({"r": (dl.var("x", Ragged(N, 1)) <= 1).all()}, SymbolError, "'x' has an axis of length n - 1"),
     "axes left": ({"r": dl.boolean("b", 3)}, ParseError, r"rule 'r' still has axes \(3,\)"),

@@ -14,8 +14,9 @@ from dualogic.files import read_bytes, write_whole
 from dualogic.formula.atom import Boolean
 from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.function import Application
-from dualogic.formula.inspect import SYMBOLS, collect_symbols
+from dualogic.formula.inspect import SYMBOLS, collect_symbols, has_name
 from dualogic.formula.node import Node, walk
+from dualogic.formula.number import NumberTable
 from dualogic.formula.printing import format_number, format_rows, to_rope, to_text
 from dualogic.formula.shape import Axis, Ragged, format_count
 from dualogic.formula.symbol import Categorical, Mask, Variable
@@ -254,7 +255,7 @@ def write_rules(rules: Mapping[str, Formula], names: Mapping[str, Any], ranges: 
     """The text of a rule file: it declares axes, symbols with their ranges, constants and groups, and states rules."""
     for name, formula in rules.items():
         for node in walk(formula):
-            if isinstance(node, Application):
+            if isinstance(node, (Application, NumberTable)) and has_name(node):
                 raise SymbolError(
                     f"rule {name!r} calls the function {node.name!r}, which a rule file cannot hold: keep the rule in Python, or "
                     f"write the file by hand and give the function to dl.load_rules(path, symbols=[...])"
