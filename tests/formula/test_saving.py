@@ -34,6 +34,14 @@ def test_the_same_rules_come_back(tmp_path_factory, rules, ranges):
     assert loaded.ranges == {name: ends for name, ends in ranges.items() if name in saved.symbols}
 
 
+@pytest.mark.parametrize("word", ["None", "in", "is", "not", "and", "if", "then", "given"])
+def test_classes_and_rules_named_by_words_of_the_language(word, tmp_path):
+    f = dl.categorical("f", 3, classes=[word, "b", "c"])
+    rules = {word: (f == word) >> f.isin([word, "b"])}
+    dl.RuleSet(rules).save(tmp_path / "my.rules")
+    assert dl.load_rules(tmp_path / "my.rules") == rules
+
+
 def test_what_a_file_declared_is_declared_again(tmp_path):
     text = """
         axis n: max 7

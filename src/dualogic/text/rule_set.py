@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import keyword
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -294,4 +295,5 @@ def _sizes(symbol: Any, before: str) -> str:
 
 
 def _word(text: str) -> str:
-    return text if text.isascii() and text.isidentifier() else json.dumps(text, ensure_ascii=False)
+    plain = text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
+    return text if plain else json.dumps(text, ensure_ascii=False)
