@@ -47,6 +47,8 @@ def test_what_a_file_declared_is_declared_again(tmp_path):
         axis n: max 7
         class pet, other: {cat, "guinea pig", owl} for each n from logits
         group furry = {cat, "guinea pig"}
+        group cat = {owl}
+        group feathered = {"cat", owl}
         class digit: 3
         membership even of digit = {evens}
         let sum = (digit.probabilities @ even).sum()

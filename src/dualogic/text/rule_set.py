@@ -271,7 +271,7 @@ def _declaration(value: Any, ranges: Ranges) -> list[str]:
     if isinstance(value, Axis):
         return [f"axis {value.name}: max {value.max}"]
     if isinstance(value, Group):
-        members = [_word(member) if isinstance(member, str) else str(member) for member in value]
+        members = [json.dumps(member, ensure_ascii=False) for member in value]  # in quotes, as a group may have the same name
         return [f"group {value.name} = {{{', '.join(members)}}}"]
     if isinstance(value, Constant) and value.name is not None:
         return [f"constant {value.name} = {format_rows(value.rows())}"]
