@@ -82,8 +82,10 @@ def test_held_back_gradients(share):
     torch.testing.assert_close(through, (1 - share) * 2 * plain)
     forward = torch.func.jvp(lambda value: numerics.hold_back(value * value, share), (plain,), (torch.ones_like(plain),))[1]
     torch.testing.assert_close(forward, (1 - share) * 2 * plain)
-    infinite = torch.tensor([torch.inf])
-    assert torch.equal(numerics.hold_back(infinite, share), infinite)
+    for infinite in (torch.tensor([torch.inf]), torch.tensor([torch.inf], requires_grad=True)):
+        assert torch.equal(numerics.hold_back(infinite, share), infinite)
+    assert share == 1 or torch.autograd.grad(numerics.hold_back(infinite, share), infinite)[0] == 1 - share
+    assert numerics.hold_back(x, share, infinite.expand(3).double())[0] == infinite
 
 
 def test_negative_log_at_the_ends():

@@ -61,8 +61,9 @@ def hold_back(value: Tensor, share: float, believed: Tensor | None = None) -> Te
         return believed.detach()
     if believed is value and not (value.requires_grad or torch._C._are_functorch_transforms_active()):
         return value
-    # Between a number and itself: exact, in one operation that every transformation of torch knows.
-    return torch.lerp(value, believed.detach(), share)
+    # Between a number and itself: exact, in one operation that every transformation of torch knows. Between infinities it is NaN.
+    between, mean = torch.lerp(value, believed.detach(), share), value * (1.0 - share) + believed.detach() * share
+    return torch.where(mean.isinf(), mean, between)
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:

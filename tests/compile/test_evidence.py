@@ -241,6 +241,14 @@ def test_atoms_that_teach_nothing_record_no_graph(sides, mode):
         assert registers[leaf.operand[0]].requires_grad == (leaf.share == 0.0)
 
 
+@pytest.mark.parametrize("share", SHARES)
+def test_a_class_that_is_ruled_out_leaves_the_alternatives(share):
+    logits = torch.tensor([[0.0, -torch.inf, 0.0, 0.0]], requires_grad=True)
+    rule = dl.evidence(f == 1, share) | (x <= 0)
+    assert rule.cost("log", f=logits, x=torch.tensor([2.0])) == 2
+    assert dl.evidence(f == 1, share).cost("log", f=logits) == torch.inf
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile's own doing
 @pytest.mark.parametrize("share", SHARES)

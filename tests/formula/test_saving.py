@@ -34,11 +34,21 @@ def test_the_same_rules_come_back(tmp_path_factory, rules, ranges):
     assert loaded.ranges == {name: ends for name, ends in ranges.items() if name in saved.symbols}
 
 
+@pytest.mark.parametrize("word", ["None", "in", "is", "not", "and", "if", "then", "given"])
+def test_classes_and_rules_named_by_words_of_the_language(word, tmp_path):
+    f = dl.categorical("f", 3, classes=[word, "b", "c"])
+    rules = {word: (f == word) >> f.isin([word, "b"])}
+    dl.RuleSet(rules).save(tmp_path / "my.rules")
+    assert dl.load_rules(tmp_path / "my.rules") == rules
+
+
 def test_what_a_file_declared_is_declared_again(tmp_path):
     text = """
         axis n: max 7
         class pet, other: {cat, "guinea pig", owl} for each n from logits
         group furry = {cat, "guinea pig"}
+        group cat = {owl}
+        group feathered = {"cat", owl}
         class digit: 3
         membership even of digit = {evens}
         let sum = (digit.probabilities @ even).sum()
@@ -65,6 +75,7 @@ def softened(value):
 N = dl.axis("n", max=4)
 REFUSED = {
     "a function": ({"soft": dl.apply(softened, dl.var("x")) <= 1}, SymbolError, "rule 'soft' calls the function 'softened'"),
+    "a table": ({"odd": dl.apply(softened, dl.categorical("k", 3)) > 1}, SymbolError, "rule 'odd' calls the function 'softened'"),
     "one name for two": ({"r": (dl.var("n", N) <= 1).all()}, SymbolError, "'n' names both an axis and something else"),
     "a cut axis": ({"r": (dl.var("x", Ragged(N, 1)) <= 1).all()}, SymbolError, "'x' has an axis of length n - 1"),
     "axes left": ({"r": dl.boolean("b", 3)}, ParseError, r"rule 'r' still has axes \(3,\)"),

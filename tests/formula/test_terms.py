@@ -61,6 +61,16 @@ def test_indexing_twice(first, second):
     assert np.array_equal((d[first][second] <= -1000).cost(d=VALUES).numpy(), expected + 1000)
 
 
+@pytest.mark.parametrize("length", [2, 3, 5])
+def test_lists_of_positions_from_the_end_of_a_ragged_axis(length):
+    n = dl.axis("n", max=5)
+    r, f, kept = dl.var("r", n), dl.categorical("f", 5, shape=(n,)), dl.mask("kept", n)
+    rule = (r[[-1, 0, -2]] == [length - 1, 0, length - 2]).all() & (f[[0, -1]] == length - 1).any()
+    tensors = {"r": torch.arange(length)[None].float(), "f": torch.eye(5)[None, :length]}
+    assert rule.satisfied(**tensors).all()
+    assert (r[[-1, -2]] <= 0).any(where=kept[[-2, -1]]).cost(r=tensors["r"], kept=tensors["r"] > length - 2) == length - 2
+
+
 @pytest.mark.parametrize("operation", ["sum", "max", "min"])
 @pytest.mark.parametrize("dim", [None, 0, 1, -1, (0, 2), (1, -1), (0, 1, 2)])
 def test_reductions_are_numpys(operation, dim):

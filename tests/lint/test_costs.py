@@ -140,6 +140,12 @@ def test_the_rule_of_cifar100_is_flat_and_loose():
     assert "0.05 at the example, where the distance is 0.95" in next(f.message for f in findings if f.kind == "loose")
 
 
+def test_a_rule_that_is_all_evidence_has_no_gradient():
+    a, b = dl.boolean("a"), dl.boolean("b")
+    for rule in (dl.evidence(a), dl.evidence(a) >> dl.evidence(b), dl.evidence(v <= 0)):
+        assert [(finding.kind, finding.severity) for finding in dl.lint(rule)] == [("zero-gradient", "info")]
+
+
 def test_a_function_that_refuses_inputs_is_reported():
     def picky(value):
         if (value < 0).any():

@@ -124,6 +124,8 @@ def test_what_has_no_normal_form_says_so():
         ((r <= 0) & (s <= 0)).any().to_cnf()
     with pytest.raises(SizeError, match=r"has no CNF.*depends on the mask alone"):
         ((r <= 0) & A).all(where=valid).to_cnf()
+    with pytest.raises(SizeError, match=r"has no CNF.*depends on the mask alone"):
+        ((r <= 0) & A).all(where=valid[0]).to_cnf()
     with pytest.raises(SizeError, match=r"has no CNF.*may be empty"):
         ((r[1:] <= 0) & A).all().to_cnf()
 

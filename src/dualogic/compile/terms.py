@@ -168,7 +168,7 @@ class TermBuilder:
         if takes:
             place = takes[0]
             dim = 1 + len(base.lanes) + sum(item[0] != "new" for item in items[:place])
-            take = functools.partial(_index_select, dim)
+            take = functools.partial(_index_select, dim, min(items[place][1]) < 0)
             register = self._emit(ops.WithConstant(take, register, self._constant(torch.tensor(items[place][1]))))
             items = (*items[:place], WHOLE, *items[place + 1 :])
         rank += sum(item[0] == "new" for item in items) - sum(item[0] == "at" for item in items)
@@ -293,8 +293,9 @@ class TermBuilder:
         return self._values[key].register
 
 
-def _index_select(dim: int, value: Tensor, places: Tensor) -> Tensor:
-    return value.index_select(dim, places)
+def _index_select(dim: int, backwards: bool, value: Tensor, places: Tensor) -> Tensor:
+    # Positions from the end of a ragged axis stay negative until its length is known.
+    return value.index_select(dim, places % value.shape[dim] if backwards else places)
 
 
 def _indexed_shape(node: Any) -> Shape:

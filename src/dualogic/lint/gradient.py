@@ -108,7 +108,8 @@ def _is_flat(formula: Formula, inputs: Mapping[str, Tensor], class_cost: str) ->
     plan = compile_rules([("rule", formula)], class_cost)
     with torch.enable_grad():
         costs = plan.fold(plan.evaluate(plan.bind(bound, validate=False)), Mixture(UPDATE_RULES["softmax"], None)).squeeze(1)
-        slopes = torch.autograd.grad(costs.sum(), leaves, allow_unused=True, materialize_grads=True)
+        total = costs.sum().requires_grad_()  # of a rule that is all evidence it has no gradient
+        slopes = torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
     largest = torch.stack([slope.abs().flatten(1).amax(1) if slope.dim() > 1 else slope.abs() for slope in slopes]).amax(0)
     flat = costs.isfinite() & (costs > FLAT) & (largest < FLAT)
     if not flat.any():

@@ -48,7 +48,7 @@ def _close(clause: _Clause) -> Formula:
     # Axes that no literal has come first and have at least one entry, so quantifying over them changes nothing.
     missing = len(clause.shape) - len(body.shape)
     dims = tuple(dim - missing for dim in sorted(clause.universal) if dim >= missing)
-    if clause.where is not None and broadcast((body.shape, clause.where.shape), body) != body.shape:
+    if clause.where is not None and (not dims or broadcast((body.shape, clause.where.shape), body) != body.shape):
         raise SizeError(
             f"{body.brief()} has no CNF below .all(where={clause.where}): whether it must hold depends on the mask alone, "
             f"which is no literal; take it out of the quantifier, or train the nested formula"

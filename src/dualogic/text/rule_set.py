@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import keyword
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,8 +15,9 @@ from dualogic.files import read_bytes, write_whole
 from dualogic.formula.atom import Boolean
 from dualogic.formula.connective import Formula, as_formula
 from dualogic.formula.function import Application
-from dualogic.formula.inspect import SYMBOLS, collect_symbols
+from dualogic.formula.inspect import SYMBOLS, collect_symbols, has_name
 from dualogic.formula.node import Node, walk
+from dualogic.formula.number import NumberTable
 from dualogic.formula.printing import format_number, format_rows, to_rope, to_text
 from dualogic.formula.shape import Axis, Ragged, format_count
 from dualogic.formula.symbol import Categorical, Mask, Variable
@@ -254,7 +256,7 @@ def write_rules(rules: Mapping[str, Formula], names: Mapping[str, Any], ranges: 
     """The text of a rule file: it declares axes, symbols with their ranges, constants and groups, and states rules."""
     for name, formula in rules.items():
         for node in walk(formula):
-            if isinstance(node, Application):
+            if isinstance(node, (Application, NumberTable)) and has_name(node):
                 raise SymbolError(
                     f"rule {name!r} calls the function {node.name!r}, which a rule file cannot hold: keep the rule in Python, or "
                     f"write the file by hand and give the function to dl.load_rules(path, symbols=[...])"
@@ -269,7 +271,7 @@ def _declaration(value: Any, ranges: Ranges) -> list[str]:
     if isinstance(value, Axis):
         return [f"axis {value.name}: max {value.max}"]
     if isinstance(value, Group):
-        members = [_word(member) if isinstance(member, str) else str(member) for member in value]
+        members = [json.dumps(member, ensure_ascii=False) for member in value]  # in quotes, as a group may have the same name
         return [f"group {value.name} = {{{', '.join(members)}}}"]
     if isinstance(value, Constant) and value.name is not None:
         return [f"constant {value.name} = {format_rows(value.rows())}"]
@@ -293,4 +295,5 @@ def _sizes(symbol: Any, before: str) -> str:
 
 
 def _word(text: str) -> str:
-    return text if text.isascii() and text.isidentifier() else json.dumps(text, ensure_ascii=False)
+    plain = text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
+    return text if plain else json.dumps(text, ensure_ascii=False)
