@@ -289,3 +289,15 @@ def test_a_tensor_that_the_backward_pass_reads_may_not_be_changed_before_it():
     given.mul_(2.0)
     with pytest.raises(StateError, match="modified by an inplace operation"):
         torch.autograd.grad(loss, leaf, create_graph=True)
+
+
+@pytest.mark.parametrize("method", ["dual", "dl2"])
+@pytest.mark.parametrize("derive", [lambda first: first, torch.sin], ids=["one tensor", "one of the other"])
+def test_symbols_that_share_a_tensor_are_not_counted_twice(method, derive):
+    logic = dl.LogicLoss(A | B, num_samples=8, method=method)
+    leaf = torch.tensor([-1.0, -0.5, 0.3, -2.0], requires_grad=True)
+    for _ in range(4):
+        first = leaf * 1.0
+        loss = logic(torch.arange(4) + 4, left=first, middle=derive(first))
+        once, twice = (torch.autograd.grad(loss, leaf, retain_graph=True, create_graph=second)[0] for second in (False, True))
+        torch.testing.assert_close(twice, once)

@@ -155,15 +155,16 @@ class _Again(torch.autograd.Function):
         _ = ctx.saved_tensors  # which refuses what was changed meanwhile
         if not torch.is_grad_enabled():
             return (None, None, *ctx.call[2].second(ctx.kept, gradients[0].contiguous()))
-        # A second derivative is wanted: give a first one that can be differentiated.
+        # A second derivative is wanted: give a first one that can be differentiated, by each tensor apart from the others.
         tensors, needed = ctx.tensors, ctx.needs_input_grad[2:]
         if ctx.versions != [tensor._version for tensor in tensors]:
             raise StateError(
                 "a tensor that was given to the loss has been modified by an inplace operation since, so that there is no second "
                 "derivative (create_graph=True); give the loss a clone of it"
             )
-        moving = [tensor for tensor, wanted in zip(tensors, needed) if wanted]
-        found = iter(torch.autograd.grad(_remake(ctx.call, tensors), moving, gradients[0], create_graph=True, allow_unused=True))
+        apart = [tensor.view_as(tensor) for tensor in tensors]
+        moving = [tensor for tensor, wanted in zip(apart, needed) if wanted]
+        found = iter(torch.autograd.grad(_remake(ctx.call, apart), moving, gradients[0], create_graph=True, allow_unused=True))
         return (None, None, *(next(found) if wanted else None for wanted in needed))
 
 
