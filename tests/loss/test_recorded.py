@@ -301,3 +301,14 @@ def test_symbols_that_share_a_tensor_are_not_counted_twice(method, derive):
         loss = logic(torch.arange(4) + 4, left=first, middle=derive(first))
         once, twice = (torch.autograd.grad(loss, leaf, retain_graph=True, create_graph=second)[0] for second in (False, True))
         torch.testing.assert_close(twice, once)
+
+
+@pytest.mark.parametrize("method", ["dual", "dl2"])
+def test_tensors_that_are_expanded(method):
+    x, y = dl.var("x", 3), dl.var("y")
+    logic = dl.LogicLoss((x <= y).all() | (y >= 1), num_samples=8, method=method)
+    for _ in range(4):
+        bound = torch.tensor([0.7], requires_grad=True)
+        logic(torch.arange(4) + 4, x=torch.ones(4, 3), y=bound.expand(4)).backward()
+        assert bound.grad < 0
+    assert any(logic._program.recorded.known.values())
