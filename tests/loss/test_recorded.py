@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from torch.utils.checkpoint import checkpoint
 
 import dualogic as dl
 from dualogic.errors import BindingError, NonFiniteError, StateError
@@ -312,3 +313,12 @@ def test_tensors_that_are_expanded(method):
         logic(torch.arange(4) + 4, x=torch.ones(4, 3), y=bound.expand(4)).backward()
         assert bound.grad < 0
     assert any(logic._program.recorded.known.values())
+
+
+@pytest.mark.parametrize("method", ["dual", "dl2"])
+def test_checkpointing_computes_an_evaluation_again(method):
+    logic = dl.LogicLoss(A | B, method=method).eval()
+    for _ in range(4):
+        leaf = torch.randn(4, requires_grad=True)
+        checkpoint(lambda given: logic(left=given, middle=2 * given), leaf * 1.0, use_reentrant=False).backward()
+        assert leaf.grad is not None

@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 from dualogic.compile.straight_ways import Tensors
 from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
+from dualogic.loss.signature import saving_hooks
 from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def _is_usual(owner: LogicLoss) -> bool:
         or torch.is_inference_mode_enabled()
         or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack()
+        or saving_hooks(False) is not None
         or torch._C._get_tracing_state() is not None
     )
 
