@@ -37,7 +37,8 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         return None
     learning = training and graded
     optimal = index is None and not training and not table.shared
-    if program.width and not (learning or optimal):
+    untold = learning and owner._given is None  # what is given, and the units of costs
+    if untold or (program.width and not (learning or optimal)):
         return None
     given = list(tensors.values())
     try:
