@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from torch.utils.checkpoint import checkpoint
 
 import dualogic as dl
 from dualogic.errors import BindingError, NonFiniteError, StateError
@@ -289,3 +290,60 @@ def test_a_tensor_that_the_backward_pass_reads_may_not_be_changed_before_it():
     given.mul_(2.0)
     with pytest.raises(StateError, match="modified by an inplace operation"):
         torch.autograd.grad(loss, leaf, create_graph=True)
+
+
+@pytest.mark.parametrize("method", ["dual", "dl2"])
+@pytest.mark.parametrize("derive", [lambda first: first, torch.sin], ids=["one tensor", "one of the other"])
+def test_symbols_that_share_a_tensor_are_not_counted_twice(method, derive):
+    logic = dl.LogicLoss(A | B, num_samples=8, method=method)
+    leaf = torch.tensor([-1.0, -0.5, 0.3, -2.0], requires_grad=True)
+    for _ in range(4):
+        first = leaf * 1.0
+        loss = logic(torch.arange(4) + 4, left=first, middle=derive(first))
+        once, twice = (torch.autograd.grad(loss, leaf, retain_graph=True, create_graph=second)[0] for second in (False, True))
+        torch.testing.assert_close(twice, once)
+
+
+@pytest.mark.parametrize("method", ["dual", "dl2"])
+def test_tensors_that_are_expanded(method):
+    x, y = dl.var("x", 3), dl.var("y")
+    logic = dl.LogicLoss((x <= y).all() | (y >= 1), num_samples=8, method=method)
+    for _ in range(4):
+        bound = torch.tensor([0.7], requires_grad=True)
+        logic(torch.arange(4) + 4, x=torch.ones(4, 3), y=bound.expand(4)).backward()
+        assert bound.grad < 0
+    assert any(logic._program.recorded.known.values())
+
+
+@pytest.mark.parametrize("method", ["dual", "dl2"])
+def test_checkpointing_computes_an_evaluation_again(method):
+    logic = dl.LogicLoss(A | B, method=method).eval()
+    for _ in range(4):
+        leaf = torch.randn(4, requires_grad=True)
+        checkpoint(lambda given: logic(left=given, middle=2 * given), leaf * 1.0, use_reentrant=False).backward()
+        assert leaf.grad is not None
+
+
+def test_after_a_reset_the_first_batch_tells_its_unit():
+    logic = dl.LogicLoss(dl.var("price") <= 0)
+    batch = torch.tensor([1.0, 2.0, 3.0])
+    for _ in range(3):
+        logic(price=batch.clone().requires_grad_())
+    logic.reset_()
+    logic(price=(1000 * batch).requires_grad_())
+    assert logic.delta > 900
+
+
+def test_a_default_device_changes_nothing():
+    logic, tensors = make()
+    losses = [logic(torch.arange(4), **tensors)]
+    with torch.device("meta"):
+        losses += [logic(torch.arange(4, device="cpu"), **tensors) for _ in range(2)]  # each keeps memory of its own
+        sum(losses).backward()
+
+
+def test_what_no_rule_teaches_gets_no_gradient():
+    logic = dl.LogicLoss(dl.evidence(A) >> B, method="dl2")
+    fact = torch.tensor([0.5, -0.5])
+    with pytest.warns(dl.errors.ShortcutWarning):
+        assert not any(logic(left=torch.randn(2, requires_grad=True), middle=fact).requires_grad for _ in range(4))

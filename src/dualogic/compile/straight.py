@@ -43,6 +43,7 @@ class Straight:
         first: from a list like ``given`` to the walk's tensors and to what ``second`` needs.
         second: from that and the one more to what the continuation gives.
         late: the places in ``given`` of what ``second`` still reads.
+        continues: whether ``second`` gives anything.
 
     Example:
         >>> import torch
@@ -69,7 +70,7 @@ class Straight:
         with torch.no_grad():
             writer = Writer(early, tape.calls, tape.constants, [*inputs, one_more], found, slopes)
             self.source = writer.write()
-        self.late = writer.late
+        self.late, self.continues = writer.late, any(slope is not None for slope in slopes)
         exec(compile(self.source, "<recorded>", "exec"), writer.held)  # noqa: S102
         lock = threading.Lock()  # the buffers are of one run at a time
         first, second = writer.held["first"], writer.held["second"]
@@ -77,7 +78,10 @@ class Straight:
         free: list[list[Tensor]] = []
 
         def rent() -> list[Tensor]:
-            flats = {storage: torch.empty(sizes[storage] // dtype.itemsize, dtype=dtype) for storage, _, _, _, dtype in views}
+            flats = {
+                storage: torch.empty(sizes[storage] // dtype.itemsize, dtype=dtype, device="cpu")
+                for storage, _, _, _, dtype in views
+            }
             return [flats[storage].as_strided(shape, stride, offset) for storage, offset, shape, stride, _ in views]
 
         def run_first(given: Tensors) -> tuple[tuple[Tensor, ...], tuple[Any, _Room]]:

@@ -80,7 +80,8 @@ class Writer:
             for each in inputs[:-1]
             if each.numel() <= FEW and views.get(self._own(each), set()) - {self._key(each)}
         }
-        self.busy = few.union(storage for storage, keys in views.items() if len(keys) > MANY) - self.constants
+        expanded = {self._own(each) for each in inputs if 0 in each.stride()}  # nothing can be written there
+        self.busy = few.union(storage for storage, keys in views.items() if len(keys) > MANY) - self.constants - expanded
         inside = set(self.kept) - self._owners([*found, *slopes])
         firsts = [call.results[0] for call, way in self.parts[0] if way.into and self._own(call.results[0]) in inside]
         self.rented = {self._own(each): self._at(each).untyped_storage().nbytes() for each in firsts}

@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 from dualogic.compile.straight_ways import Tensors
 from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
+from dualogic.loss.signature import saving_hooks
 from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         return None
     learning = training and graded
     optimal = index is None and not training and not table.shared
-    if program.width and not (learning or optimal):
+    untold = learning and owner._given is None  # what is given, and the units of costs
+    if untold or (program.width and not (learning or optimal)):
         return None
     given = list(tensors.values())
     try:
@@ -63,12 +65,13 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     if not found:
         return None
     line, form = found
-    if graded and any(each[3] for each in described):
+    if line.continues:
         results: list[Any] = []
         call = (program, state, line, form, key, results)
         loss: Tensor = _apply(call, [*held, *given], *given)  # type: ignore[no-untyped-call]
     else:
-        loss, *results = line.first([*held, *given])[0]
+        with torch.no_grad():
+            loss, *results = line.first([*held, *given])[0]
     # If a value is suspicious the walk tells what is wrong.
     for number, (low, high) in zip(results[form.last :], form.bounds):
         if not low <= number.item() <= high:
@@ -93,6 +96,7 @@ def _is_usual(owner: LogicLoss) -> bool:
         or torch.is_inference_mode_enabled()
         or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack()
+        or saving_hooks(False) is not None
         or torch._C._get_tracing_state() is not None
     )
 
@@ -155,15 +159,16 @@ class _Again(torch.autograd.Function):
         _ = ctx.saved_tensors  # which refuses what was changed meanwhile
         if not torch.is_grad_enabled():
             return (None, None, *ctx.call[2].second(ctx.kept, gradients[0].contiguous()))
-        # A second derivative is wanted: give a first one that can be differentiated.
+        # A second derivative is wanted: give a first one that can be differentiated, by each tensor apart from the others.
         tensors, needed = ctx.tensors, ctx.needs_input_grad[2:]
         if ctx.versions != [tensor._version for tensor in tensors]:
             raise StateError(
                 "a tensor that was given to the loss has been modified by an inplace operation since, so that there is no second "
                 "derivative (create_graph=True); give the loss a clone of it"
             )
-        moving = [tensor for tensor, wanted in zip(tensors, needed) if wanted]
-        found = iter(torch.autograd.grad(_remake(ctx.call, tensors), moving, gradients[0], create_graph=True, allow_unused=True))
+        apart = [tensor.view_as(tensor) for tensor in tensors]
+        moving = [tensor for tensor, wanted in zip(apart, needed) if wanted]
+        found = iter(torch.autograd.grad(_remake(ctx.call, apart), moving, gradients[0], create_graph=True, allow_unused=True))
         return (None, None, *(next(found) if wanted else None for wanted in needed))
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-_saving_hooks: Callable[[bool], Any] = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda traced: None)
+saving_hooks: Callable[[bool], Any] = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda traced: None)
 """Those that change what a backward pass finds, as activation checkpointing does; early versions of torch do not tell."""
 
 
@@ -41,7 +41,7 @@ def can_learn(owner: Any) -> bool:
         or torch._C._len_torch_dispatch_stack()
         or forward_ad._current_level >= 0
         or torch.is_anomaly_enabled()
-        or _saving_hooks(False) is not None
+        or saving_hooks(False) is not None
         or torch._C._get_tracing_state() is not None
     )
 
