@@ -145,6 +145,16 @@ def test_a_shortcut_is_named_against_the_run_without_the_rule(runs):
     assert alone["against"] == hard["against"]
 
 
+def test_a_rule_that_is_satisfied_too_widely_is_not_said_to_be_broken(tmp_path):
+    rare = (torch.arange(100) < 10).float()
+    for name, what, high in (("none", (x >= 1) >> (y >= 1), rare), ("wide", dl.LogicLoss((x >= 1) >> (y >= 1)), torch.ones(100))):
+        with dl.Recorder(tmp_path / name, what) as made:
+            made.diagnose(x=rare, y=high)
+    verdict = make_model(read_runs([tmp_path]))["verdict"]
+    assert verdict.startswith("1 of 2 runs went wrong: in wide, the antecedent x >= 1 does not hold on 90.0 %")
+    assert verdict.endswith("holds on 100.0 % of them, 0.0 % before: the rule is applied too widely.")
+
+
 def test_a_baseline_has_the_same_samples_and_the_same_rules(tmp_path):
     def run(name, rules, **tensors):
         with dl.Recorder(tmp_path / name, rules) as made:

@@ -264,4 +264,5 @@ def switch_weights(logarithms: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _floor(logarithms: Tensor) -> Tensor:
-    return logarithms.clamp(math.log(torch.finfo(logarithms.dtype).tiny), 0.0)
+    """Finite, at most 0: what is impossible for sure counts as a probability that was rounded to 0."""
+    return logarithms.clamp(max=0.0).nan_to_num(nan=torch.nan, neginf=math.log(torch.finfo(logarithms.dtype).tiny))

@@ -38,8 +38,14 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
 
     ``words`` tell what it means to make a part of the rule true, by its text.
     """
-    judged = {name: rule.findings for name, rule in (comparison or report).rules.items()}
-    kind = verdict.most_serious(judged.values())
+    found = comparison or report
+    judged = {name: rule.findings for name, rule in found.rules.items()}
+    kind = found.kind
+    details = [each.sentence for findings in (found.findings, *judged.values()) for each in findings]
+    details += [each.sentence for rule in report.rules.values() for each in rule.findings]
+    listed = tuple(map(_sentence, dict.fromkeys(details)))
+    if found.findings and found.findings[0].kind == kind:  # of all rules together
+        return Headline(TONES.get(kind, "unclear"), kind, _sentence(found.verdict), listed)
     name = next((name for name, findings in judged.items() if findings and findings[0].kind == kind), None)
     if name is None:
         return Headline("unclear", kind, "There is no rule.")
@@ -60,9 +66,7 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
         judged_again = _not_read(report.rules[name], finding.path, words, report.class_names)
         tone, sentence, label = judged_again or (tone, sentence, label)
     prefix = f"{name}: " if len(judged) > 1 else ""
-    details = [found.sentence for findings in judged.values() for found in findings]
-    details += [found.sentence for rule in report.rules.values() for found in rule.findings]
-    return Headline(tone, kind, prefix + _sentence(sentence), tuple(map(_sentence, dict.fromkeys(details))), label)
+    return Headline(tone, kind, prefix + _sentence(sentence), listed, label)
 
 
 def _compare(kind: str, before: ConnectiveReport, after: ConnectiveReport, where: str, words: Mapping[str, str]) -> str | None:

@@ -20,7 +20,7 @@ NO_BASELINE = (
 )
 LEADS = {
     "shortcut": ("took a shortcut", "took a shortcut"),
-    "broken": ("does not satisfy the rule", "do not satisfy the rule"),
+    "broken": ("went wrong", "went wrong"),
     "both ways": ("satisfied the rule both ways", "satisfied the rule both ways"),
     "learned": ("satisfied the rule as meant", "satisfied the rule as meant"),
     "unclear": ("leaves the verdict open", "leave the verdict open"),
