@@ -13,7 +13,8 @@ INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 MANY = 1024
 """From so many numbers on, several quick operations on a CPU take less time than a slow one."""
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16)}
-_LARGEST_SQUARE_ROOTS = {dtype: math.pow(largest, 0.4) for dtype, largest in _LARGEST.items()}
+LARGEST_ROOTS = {dtype: math.pow(largest, 0.4) for dtype, largest in _LARGEST.items()}
+"""Bounds for costs, such that their squares are finite with room to be divided by small scales."""
 
 
 def wide(mask: Tensor) -> Tensor:
@@ -78,11 +79,6 @@ def log_normal_cdf(x: Tensor) -> Tensor:
 def inverse_mills(x: Tensor) -> Tensor:
     """``phi(x) / Phi(x)`` for ``x >= 0``: the derivative of :func:`log_normal_cdf`."""
     return INVERSE_SQRT_TWO_PI * torch.exp(-0.5 * x * x) / (1.0 - 0.5 * torch.erfc(x * SQRT_HALF))
-
-
-def largest_square_root(dtype: torch.dtype) -> float:
-    """A bound for costs, such that their squares are finite with room to be divided by small scales."""
-    return _LARGEST_SQUARE_ROOTS[dtype]
 
 
 def narrower(one: torch.dtype, other: torch.dtype) -> torch.dtype:

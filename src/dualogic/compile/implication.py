@@ -46,14 +46,9 @@ def excess(antecedent: Tensor, consequent: Tensor, logarithmic: bool) -> Tensor:
     if not logarithmic:
         return torch.where(violated, safe - antecedent, 0.0)
     first, second = torch.expm1(-antecedent), torch.expm1(-safe)
-    divergence = torch.addcmul((first + 1.0) * (safe - antecedent), first, _difference(first, second), value=-1.0)
+    denied, other = (torch.log(side.neg().clamp_min(torch.finfo(side.dtype).tiny)) for side in (first, second))
+    divergence = torch.addcmul((first + 1.0) * (safe - antecedent), first, denied - other, value=-1.0)
     return torch.where(violated, divergence.clamp_min(0.0), 0.0)
-
-
-def _difference(first: Tensor, second: Tensor) -> Tensor:
-    """``log((1 - p) / (1 - q))`` from ``p - 1`` and ``q - 1``; finite."""
-    tiny = torch.finfo(first.dtype).tiny
-    return torch.log(first.neg().clamp_min(tiny)) - torch.log(second.neg().clamp_min(tiny))
 
 
 def unrest(costs: Tensor, mask: Tensor | None, logarithmic: bool, counted: int = 2) -> Tensor:

@@ -265,7 +265,9 @@ class Apply(Instruction):
     def run(self, registers: Registers, context: Context) -> Tensor:
         bound = context.bound
         result = self.function(*(self._argument(operand, registers, bound) for operand in self.operands))
-        if not isinstance(result, Tensor) or not self._fits(result.shape, bound.batch):
+        sizes = result.shape if isinstance(result, Tensor) else ()
+        known = [size if isinstance(size, int) else actual for size, actual in zip(self.shape, sizes[1:])]
+        if len(known) < len(self.shape) or tuple(sizes) != (bound.batch, *known):
             got = tuple(result.shape) if isinstance(result, Tensor) else f"a {type(result).__name__}"
             raise ShapeError(
                 f"the function {self.name} must return a tensor of shape (batch, *axes) with {bound.batch} samples and the axes "
@@ -279,7 +281,3 @@ class Apply(Instruction):
             return torch.full((bound.batch,), operand, dtype=bound.dtype, device=bound.device)
         value = registers[operand]
         return value if value.shape[0] == bound.batch else value.expand(bound.batch, *value.shape[1:])
-
-    def _fits(self, sizes: torch.Size, batch: int) -> bool:
-        known = [size if isinstance(size, int) else actual for size, actual in zip(self.shape, sizes[1:])]
-        return len(sizes) == 1 + len(self.shape) and sizes == (batch, *known)

@@ -244,13 +244,9 @@ def reduce(losses: Tensor, call: Call, reduction: str) -> Tensor:
     return total / max(call.batch, 1) if selection is None else selection.mean(total)
 
 
-def _is_plain(parts: Parts) -> bool:
-    """The table is a tensor on this device, updated by this process alone."""
-    return parts.peers is None and type(parts.table) is DualTable
-
-
 def _can_fuse(parts: Parts, rows: Tensor, moves: Tensor) -> bool:
-    fits = _is_plain(parts) and parts.program.additive and rows.dtype == moves.dtype
+    plain = parts.peers is None and type(parts.table) is DualTable  # on this device, and updated by this process alone
+    fits = plain and parts.program.additive and rows.dtype == moves.dtype
     return fits and fused.usable(rows) and rows.shape[0] <= fused.MAX_BATCH
 
 

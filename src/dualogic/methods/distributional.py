@@ -134,7 +134,7 @@ class DistributionalProgram(Program):
 
     def largest_cost(self, dtype: torch.dtype) -> float:
         # The loss and the step of the duals take squares, and an infinite step would stay in the table for good.
-        return numerics.largest_square_root(dtype)
+        return numerics.LARGEST_ROOTS[dtype]
 
     def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
         """Costs ``(batch, rules)``."""

@@ -96,8 +96,8 @@ class STEProgram(DegreeProgram):
         lone = self._constant("lone", self._lone, violated.device)
         violated = torch.where(lone & (violated.detach() == 0), 0.0, violated)
         # Without masks every sample has the same number of clauses.
-        count = self.plan.fold(self._replaced(values, torch.ones_like if self.plan.masked else _one_sample), count_clauses)
-        count = count.clamp_min(1.0)
+        ones = torch.ones_like if self.plan.masked else lambda value: value.new_ones((1, *value.shape[1:]))
+        count = self.plan.fold(self._replaced(values, ones), count_clauses).clamp_min(1.0)
         costs = violated / count
         if not self.method.keep:
             return costs, costs
@@ -166,10 +166,6 @@ def count_clauses(level: Level, values: Tensor, mask: Tensor | None, extent: tup
     if level.operation == "|":
         return torch.ones_like(values.sum(1))
     return (values if mask is None else values.masked_fill(~mask, 0.0)).sum(1)
-
-
-def _one_sample(value: Tensor) -> Tensor:
-    return value.new_ones((1, *value.shape[1:]))
 
 
 def _is_conjunction(formula: Formula) -> bool:
