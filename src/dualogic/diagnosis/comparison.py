@@ -135,7 +135,8 @@ def judge_implication(before: ConnectiveReport, after: ConnectiveReport, where: 
         f"the consequent {new.text} on {percent(old.holds)} before, {percent(new.holds)} after"
     )
     rest = f", and is still violated on {percent(v_after)}" if v_after > verdict.MUCH_VIOLATED else ""
-    if v_after > HALF * v_before and v_after >= NEVER:
+    counted = v_after > verdict.MUCH_VIOLATED or (v_after >= NEVER and round(v_after * after.total) >= verdict.FEW)
+    if v_after > HALF * v_before and counted:
         kind, said = verdict.VIOLATED, f"violated on {percent(v_after)} of the {where}, {percent(v_before)} before; {facts}"
     elif repaired > 0 and gained and lost:
         kind, said = verdict.BOTH_WAYS, f"{facts}: the consequent was learned, and the antecedent lost on the way{rest}"
