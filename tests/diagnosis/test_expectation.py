@@ -100,7 +100,9 @@ def test_refusals():
         dl.diagnose(rule, labels={"h": [0, 1]}, **tensors)
     with pytest.raises(BindingError, match=r"labels of 'g', declared as .* must be integers of shape \(2,\); got torch.float32"):
         dl.diagnose(rule, labels={"g": torch.zeros(2)}, **tensors)
-    with pytest.raises(BindingError, match="must be classes below 3; got 3"):
+    with pytest.raises(BindingError, match="the labels of 'g' must be below 3, and negative where they are not known; got 3"):
         dl.diagnose(rule, labels={"g": [0, 3]}, **tensors)
+    with pytest.raises(BindingError, match="the labels of 'b' must be below 2, and negative where they are not known; got 255"):
+        dl.diagnose(dl.boolean("b", input="logits"), labels={"b": [0, 255]}, b=torch.zeros(2))
     with pytest.raises(BindingError, match="the labels of 'g' must be a tensor; got list"):
         dl.diagnose(rule, labels={"g": ["cat", "dog"]}, **tensors)

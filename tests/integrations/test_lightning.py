@@ -72,6 +72,18 @@ def test_the_example_ends_like_the_plain_loop_and_goes_on_from_any_step(example,
         example.make_trainer().fit(example.Digits(301), *example.loaders(), ckpt_path=tmp_path / "step=4.ckpt")
 
 
+@pytest.mark.parametrize("options", [{}, {"save_on_train_epoch_end": True}])
+def test_a_run_goes_on_from_the_end_of_an_epoch(example, lightning, tmp_path, options):
+    whole = make(example)
+    torch.manual_seed(SEED)
+    keep = lightning.callbacks.ModelCheckpoint(tmp_path, filename="{epoch}", save_top_k=-1, **options)
+    example.make_trainer(callbacks=[keep], enable_checkpointing=True).fit(whole, *example.loaders())
+    again = make(example)
+    torch.manual_seed(99)
+    example.make_trainer().fit(again, *example.loaders(), ckpt_path=tmp_path / "epoch=0.ckpt", weights_only=True)
+    assert_equal(tensors_of(again), tensors_of(whole))
+
+
 def test_satisfaction_costs_and_events_are_written(example, tmp_path):
     model = make(example)
     callback = example.LogicCallback("rules", lead=0.1, events=tmp_path)

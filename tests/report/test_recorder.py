@@ -124,6 +124,36 @@ def test_rows_of_where_alone_are_looked_at(tmp_path):
     assert kept["pool"]["report"]["samples"] == 2
 
 
+@pytest.mark.parametrize(
+    ("rows", "options", "samples"),
+    [
+        (4, {"where": {"low": torch.tensor([True, False, True, True])}}, 3),
+        (4, {"where": {}}, 4),
+        (8, {"believe": {"x": torch.ones(4), "y": torch.zeros(4)}}, 4),
+        (8, {"believe": {"x": torch.ones(4)}, "where": torch.tensor([True, False, True, False])}, 2),
+    ],
+)
+def test_a_mask_for_each_rule_and_several_views_are_looked_at(tmp_path, rows, options, samples):
+    """As by a monitor: what all rules are about, in the first view."""
+    logic = make_logic()
+    taught = {"x": rows, "y": rows if "y" in options.get("believe", "y") else 4}
+    with dl.Recorder(tmp_path, logic) as made:
+        logic(torch.arange(4), **options, **{name: torch.ones(count, requires_grad=True) for name, count in taught.items()})
+        made.epoch()
+    assert json.loads((tmp_path / "diagnosis.json").read_text())["pool"]["report"]["samples"] == samples
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 0, 1], {"x": [0.0, 1.0, 0.0, 1.0]}])
+@pytest.mark.parametrize("named", [False, True])
+def test_held_out_samples_that_the_rules_are_about(tmp_path, labels, named):
+    where = torch.tensor([True, False, True, True])
+    with dl.Recorder(tmp_path, make_logic()) as made:
+        made.held_out(labels, where={"low": where} if named else where, x=torch.ones(4), y=torch.zeros(4))
+        made.epoch()
+    (point,) = json.loads((tmp_path / "diagnosis.json").read_text())["history"]
+    assert point["validation"]["low"]["all"]["samples"] == 3
+
+
 def test_a_shortcut_is_named_against_the_run_without_the_rule(runs):
     model = make_model(read_runs([runs]))
     none, dual, hard = model["runs"]

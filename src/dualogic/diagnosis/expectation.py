@@ -47,8 +47,12 @@ def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: 
                 f"the labels of {name!r}, declared as {describe(symbol)}, must be {kind} of shape {tuple(shape)}; got "
                 f"{truth.dtype} of shape {tuple(truth.shape)}"
             )
-        if isinstance(symbol, Categorical) and truth.numel() and int(truth.max()) >= symbol.size:
-            raise BindingError(f"the labels of {name!r} must be classes below {symbol.size}; got {int(truth.max())}")
+        count = symbol.size if isinstance(symbol, Categorical) else 2
+        wrong = truth[truth >= count]
+        if len(wrong) and not isinstance(symbol, Variable):
+            raise BindingError(
+                f"the labels of {name!r} must be below {count}, and negative where they are not known; got {wrong[0].item():g}"
+            )
         truths[name] = truth
     return truths
 

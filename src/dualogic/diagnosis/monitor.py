@@ -25,7 +25,7 @@ from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolErro
 from dualogic.formula.printing import fingerprint
 from dualogic.formula.shape import as_int
 from dualogic.loss import LogicLoss
-from dualogic.loss.beliefs import first_view
+from dualogic.loss.beliefs import first_view, rows_of_all
 
 PATIENCE = 3  # looks in a row that must agree before an alarm is raised, or cleared
 MOST_RULES = 8  # rules whose gradients are taken at one look; more take turns
@@ -156,9 +156,7 @@ class Monitor:
         taught = taught or frozenset(name for name, tensor in tensors.items() if tensor.is_floating_point())
         with torch.no_grad():
             if where is not None and len(where):
-                masks = list(where.values()) if isinstance(where, Mapping) else [where]
-                device = next(iter(tensors.values())).device
-                chosen = torch.stack([torch.as_tensor(mask, device=device).bool() for mask in masks]).all(0)
+                chosen = rows_of_all(where, next(iter(tensors.values())).device)
                 tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
                 index = None if index is None else torch.as_tensor(index, device=chosen.device)[chosen]
             bound = self._plan.bind({name: tensor.detach() for name, tensor in tensors.items()}, False)

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
-from dualogic.data.resumable import get_random_state, set_random_state
+from dualogic.data.resumable import Resumable, get_random_state, set_random_state
 from dualogic.errors import StateError, needs
 from dualogic.integrations.common import Count, check_processes
 from dualogic.loss import LogicLoss
@@ -60,6 +61,7 @@ class LogicCallback(Callback):
         self._counts: dict[str, Count] = {}
         self._hooks = contextlib.ExitStack()
         self._random: dict[str, Any] | None = None
+        self._loaders: list[dict[str, Any]] = []
         self._writer: Any = None
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
@@ -83,6 +85,17 @@ class LogicCallback(Callback):
         for prefix, logic in self._losses.items():
             folder = Path(self.record) / prefix.removeprefix(self.prefix).strip("/").replace("/", "-")
             self.recorders[prefix] = Recorder(folder, logic, title=type(pl_module).__name__, **options).open()
+
+    def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Remember where the loaders were."""
+        self._loaders = checkpoint.get("loops", {}).get("fit_loop", {}).get("state_dict", {}).get("combined_loader", [])
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Put the loaders there: from a checkpoint that was written at the end of an epoch Lightning does not."""
+        loaders = [loader for loader in tree_leaves(trainer.train_dataloader) if hasattr(loader, "load_state_dict")]
+        for loader, state in zip(loaders, self._loaders):
+            if isinstance(loader, Resumable) and not state["done"]:
+                loader.load_state_dict(state)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Log what the latest batch cost; nothing waits for the device."""
@@ -151,7 +164,7 @@ class LogicCallback(Callback):
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Close the events."""
-        self._random = None
+        self._random, self._loaders = None, []
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -104,3 +104,9 @@ def first_view(tensors: Mapping[str, Any], believe: Mapping[str, Any] | None) ->
         return dict(tensors)
     batch = len(next(iter(believe.values())))
     return {name: value[:batch] for name, value in tensors.items()}
+
+
+def rows_of_all(where: Any, device: torch.device) -> Any:
+    """The samples that all rules are about, by what was given as ``where=``: a mask, or a slice if they are about all samples."""
+    masks = list(where.values()) if isinstance(where, Mapping) else [] if where is None else [where]
+    return torch.stack([torch.as_tensor(mask, device=device).bool() for mask in masks]).all(0) if masks else slice(None)

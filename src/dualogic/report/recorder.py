@@ -19,6 +19,7 @@ from dualogic.diagnosis.monitor import Hook
 from dualogic.errors import DualogicError, OptionError, StateError, SymbolError
 from dualogic.formula.connective import Formula
 from dualogic.loss import LogicLoss
+from dualogic.loss.beliefs import first_view, rows_of_all
 from dualogic.report.journal import Journal
 from dualogic.report.reading import NO_RULE
 from dualogic.report.seen import Mean, Seen, fingerprint, pick
@@ -186,19 +187,26 @@ class Recorder:
             if value is not None or name in measures:
                 self._losses[name if name.endswith("_loss") else f"measure/{name}"].add(value)
 
-    def held_out(self, labels: Any = None, *, where: Tensor | None = None, **tensors: Any) -> None:
+    def held_out(self, labels: Any = None, *, where: Tensor | Mapping[str, Tensor] | None = None, **tensors: Any) -> None:
         """Count a batch of held-out samples for the present epoch.
 
         Args:
             labels: see :meth:`~dualogic.diagnosis.Diagnosis.update`.
-            where: the samples that the rules are about, ``(batch,)`` truth values.
+            where: the samples that the rules are about, ``(batch,)`` truth values. With a mask for each rule, only samples that
+                all rules are about are counted.
             tensors: one for each symbol of the rules, by name.
         """
         if not self.is_open:
             return
-        if where is not None:
-            tensors = {name: tensor[where] for name, tensor in tensors.items()}
-            labels = labels[where] if isinstance(labels, Tensor) else labels
+        if where is not None and tensors:
+            tensors = {name: torch.as_tensor(tensor) for name, tensor in tensors.items()}
+            device = next(iter(tensors.values())).device
+            chosen = rows_of_all(where, device)
+            tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
+            if isinstance(labels, Mapping):
+                labels = {name: torch.as_tensor(value, device=device)[chosen] for name, value in labels.items()}
+            elif labels is not None:
+                labels = torch.as_tensor(labels, device=device)[chosen]
         self._held.update(labels=labels, **tensors)
 
     def epoch(
@@ -281,7 +289,7 @@ class Recorder:
         if not self._logic.training or not torch.is_grad_enabled():
             return
         self._losses["seen"].add(loss)
-        tensors = {name: options[name] for name in self._symbols}
+        tensors = first_view({name: options[name] for name in self._symbols}, options.get("believe"))
         self._seen.add(args[0] if args else options.get("index"), options.get("where"), tensors)
 
     def _look(self, force: bool = False) -> tuple[dict[str, Any], list[tuple[str, str]]] | None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dualogic.errors import BindingError
+from dualogic.loss.beliefs import rows_of_all
 
 SAMPLES = 512  # of the training, that are looked at after an epoch: those of the latest batches, and one batch at least ...
 BYTES = 16 << 20  # ... that take no more memory than this together
@@ -64,7 +65,7 @@ class Seen:
         while self._batches:
             _, _, index, where, tensors = self._forget()
             device = next(iter(tensors.values())).device
-            chosen: Any = slice(None) if where is None else torch.as_tensor(where, device=device).bool()
+            chosen = rows_of_all(where, device)
             index = None if index is None else torch.as_tensor(index, device=device)[chosen][:SAMPLES]
             yield index, {name: tensor[chosen][:SAMPLES] for name, tensor in tensors.items()}
 
