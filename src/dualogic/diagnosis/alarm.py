@@ -48,7 +48,7 @@ ADVICE = {
         "or a smaller weight=, because delta multiplies the rule's gradient by about 1/delta"
     ),
 }
-"""What to try, from the measurements in docs/soft-rules.md and results/study."""
+"""What to try."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,8 +21,11 @@ class Look:
     """Sums over the batch of one training call; from a CUDA device they travel to the host in the background."""
 
     def __init__(self, step: int, sums: Sums, latest: Sums) -> None:
+        def send(value: Tensor) -> Tensor:  # to the host, where it may arrive later
+            return torch.empty_like(value, device="cpu", pin_memory=value.is_cuda).copy_(value, non_blocking=True)
+
         self.step, self._event = step, None
-        self.sums, self.latest = ({key: _send(value) for key, value in side.items()} for side in (sums, latest))
+        self.sums, self.latest = ({key: send(value) for key, value in side.items()} for side in (sums, latest))
         if any(tensor.is_cuda for tensor in sums.values()):
             self._event = torch.cuda.Event()
             self._event.record()
@@ -36,11 +39,6 @@ class Look:
         if self._event is not None:
             self._event.synchronize()
         return self
-
-
-def _send(value: Tensor) -> Tensor:
-    """A copy on the host, which may still be under way."""
-    return torch.empty_like(value, device="cpu", pin_memory=value.is_cuda).copy_(value, non_blocking=True)
 
 
 class Window:

@@ -33,10 +33,6 @@ class Guard:
         self.flags = self.flags.to(device)
         self._travelling = None
 
-    def note_costs(self, finite: Tensor) -> None:
-        """Remember rules with costs that are not finite; ``finite`` is ``(batch, rules)``."""
-        self.flags[1:] |= (~finite).any(0)
-
     def poll(self) -> None:
         """Raise what an earlier step met, if word of it has arrived; start the next message now and then."""
         if not self.flags.is_cuda:

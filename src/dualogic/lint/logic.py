@@ -71,7 +71,7 @@ class LogicCheck:
     def _only_where(self, assumptions: Sequence[Any]) -> str:
         """At which lengths assumptions that exclude each other do so; nothing if at all."""
         shorter = self.prover.ask([self.occupied, *assumptions]).verdict != "unsat"
-        return f" when {self.world.describe_lengths()}" if shorter else ""
+        return f" when {', '.join(f'{axis} = {most}' for axis, most in self.world.axes.items())}" if shorter else ""
 
     # Rules that cannot hold
 

@@ -48,7 +48,7 @@ class World:
         self.opaque: set[int] = set()  # the ids of the terms that became free variables
         self._numeric = {node.operand.symbol.name for node in nodes if isinstance(node, Probabilities)}
         self._required = {name: length for name, (length, _) in required_lengths(nodes).items()}
-        self._axes = {
+        self.axes = {
             size.axis.name: size.axis.max for symbol in self.symbols.values() for size in symbol.shape if isinstance(size, Ragged)
         }
         self._made: dict[Any, Any] = {}
@@ -87,11 +87,7 @@ class World:
 
     def full_length(self) -> list[Any]:
         """That every ragged axis has its largest length."""
-        return [self.exists(axis, longest - 1) for axis, longest in self._axes.items()]
-
-    def describe_lengths(self) -> str:
-        """``n = 7`` for every ragged axis at its largest length."""
-        return ", ".join(f"{axis} = {longest}" for axis, longest in self._axes.items())
+        return [self.exists(axis, longest - 1) for axis, longest in self.axes.items()]
 
     def probability(self, name: str, entry: Entry, label: int) -> Any:
         """The probability of a class."""
@@ -154,7 +150,7 @@ class World:
         """A model in the user's symbols."""
         lengths = {
             axis: sum(z3.is_true(model.eval(self.exists(axis, place), model_completion=True)) for place in range(longest))
-            for axis, longest in self._axes.items()
+            for axis, longest in self.axes.items()
         }
         return {name: self._read(name, symbol, lengths, model) for name, symbol in self.symbols.items()}
 

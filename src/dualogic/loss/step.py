@@ -275,7 +275,7 @@ def _find_finite(
     finite = costs < limit
     if moves is not None:
         finite = finite & (moves < most).all(1, keepdim=True)
-    parts.guard.note_costs(finite)
+    parts.guard.flags[1:] |= (~finite).any(0)
     return finite.all(1)
 
 
