@@ -256,18 +256,7 @@ def scale_after(cost, count, old, floor, ceiling, RULE: tl.constexpr, TINY: tl.c
 
 @jit
 def _delta(  # type: ignore[no-untyped-def]
-    costs,
-    finite,
-    delta,
-    new,
-    batch,
-    rules,
-    floor,
-    ceiling,
-    limit,
-    RULE: tl.constexpr,
-    TINY: tl.constexpr,
-    BATCH: tl.constexpr,
+    costs, finite, delta, new, batch, rules, floor, ceiling, limit, RULE: tl.constexpr, TINY: tl.constexpr, BATCH: tl.constexpr
 ):
     rule = tl.program_id(0)
     samples = tl.arange(0, BATCH)
