@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 import torch
-from typing_extensions import Self
 
 from dualogic.errors import needs
 from dualogic.loss import LogicLoss
@@ -15,7 +14,7 @@ from dualogic.loss import LogicLoss
 MOST_ROWS = 4096  # rows of the table in a histogram, evenly spaced
 
 
-class Events:
+class Events(contextlib.AbstractContextManager["Events"]):
     """Writes scalars and histograms into a folder that ``tensorboard --logdir`` reads.
 
     Used by the runner and by the Lightning integration. A run that goes on after a stop at step ``first`` hides what it wrote
@@ -40,10 +39,7 @@ class Events:
         """Close the file."""
         self._writer.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 

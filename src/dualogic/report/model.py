@@ -198,5 +198,4 @@ def _list_groups(records: Sequence[Record]) -> list[dict[str, str]]:
     labels: dict[int, str] = {}
     for report in (report for record in records for report in record.reports.values()):
         labels |= {label: class_name(label, report.class_names) for rule in report.rules.values() for label in rule.classes}
-    classes = [{"key": str(label), "name": labels[label]} for label in sorted(labels)]
-    return [{"key": ALL, "name": "all samples"}, *classes]
+    return [{"key": ALL, "name": "all samples"}, *({"key": str(label), "name": labels[label]} for label in sorted(labels))]
