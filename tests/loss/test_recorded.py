@@ -322,3 +322,13 @@ def test_checkpointing_computes_an_evaluation_again(method):
         leaf = torch.randn(4, requires_grad=True)
         checkpoint(lambda given: logic(left=given, middle=2 * given), leaf * 1.0, use_reentrant=False).backward()
         assert leaf.grad is not None
+
+
+def test_after_a_reset_the_first_batch_tells_its_unit():
+    logic = dl.LogicLoss(dl.var("price") <= 0)
+    batch = torch.tensor([1.0, 2.0, 3.0])
+    for _ in range(3):
+        logic(price=batch.clone().requires_grad_())
+    logic.reset_()
+    logic(price=(1000 * batch).requires_grad_())
+    assert logic.delta > 900
