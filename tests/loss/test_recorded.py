@@ -332,3 +332,11 @@ def test_after_a_reset_the_first_batch_tells_its_unit():
     logic.reset_()
     logic(price=(1000 * batch).requires_grad_())
     assert logic.delta > 900
+
+
+def test_a_default_device_changes_nothing():
+    logic, tensors = make()
+    losses = [logic(torch.arange(4), **tensors)]
+    with torch.device("meta"):
+        losses += [logic(torch.arange(4, device="cpu"), **tensors) for _ in range(2)]  # each keeps memory of its own
+        sum(losses).backward()

@@ -77,7 +77,10 @@ class Straight:
         free: list[list[Tensor]] = []
 
         def rent() -> list[Tensor]:
-            flats = {storage: torch.empty(sizes[storage] // dtype.itemsize, dtype=dtype) for storage, _, _, _, dtype in views}
+            flats = {
+                storage: torch.empty(sizes[storage] // dtype.itemsize, dtype=dtype, device="cpu")
+                for storage, _, _, _, dtype in views
+            }
             return [flats[storage].as_strided(shape, stride, offset) for storage, offset, shape, stride, _ in views]
 
         def run_first(given: Tensors) -> tuple[tuple[Tensor, ...], tuple[Any, _Room]]:
