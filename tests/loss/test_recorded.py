@@ -340,3 +340,10 @@ def test_a_default_device_changes_nothing():
     with torch.device("meta"):
         losses += [logic(torch.arange(4, device="cpu"), **tensors) for _ in range(2)]  # each keeps memory of its own
         sum(losses).backward()
+
+
+def test_what_no_rule_teaches_gets_no_gradient():
+    logic = dl.LogicLoss(dl.evidence(A) >> B, method="dl2")
+    fact = torch.tensor([0.5, -0.5])
+    with pytest.warns(dl.errors.ShortcutWarning):
+        assert not any(logic(left=torch.randn(2, requires_grad=True), middle=fact).requires_grad for _ in range(4))

@@ -43,6 +43,7 @@ class Straight:
         first: from a list like ``given`` to the walk's tensors and to what ``second`` needs.
         second: from that and the one more to what the continuation gives.
         late: the places in ``given`` of what ``second`` still reads.
+        continues: whether ``second`` gives anything.
 
     Example:
         >>> import torch
@@ -69,7 +70,7 @@ class Straight:
         with torch.no_grad():
             writer = Writer(early, tape.calls, tape.constants, [*inputs, one_more], found, slopes)
             self.source = writer.write()
-        self.late = writer.late
+        self.late, self.continues = writer.late, any(slope is not None for slope in slopes)
         exec(compile(self.source, "<recorded>", "exec"), writer.held)  # noqa: S102
         lock = threading.Lock()  # the buffers are of one run at a time
         first, second = writer.held["first"], writer.held["second"]

@@ -66,12 +66,13 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     if not found:
         return None
     line, form = found
-    if graded and any(each[3] for each in described):
+    if line.continues:
         results: list[Any] = []
         call = (program, state, line, form, key, results)
         loss: Tensor = _apply(call, [*held, *given], *given)  # type: ignore[no-untyped-call]
     else:
-        loss, *results = line.first([*held, *given])[0]
+        with torch.no_grad():
+            loss, *results = line.first([*held, *given])[0]
     # If a value is suspicious the walk tells what is wrong.
     for number, (low, high) in zip(results[form.last :], form.bounds):
         if not low <= number.item() <= high:
