@@ -121,3 +121,14 @@ def test_a_compiled_loss_sees_new_weights_without_compiling_again():
             plain.set_weight("a", weight)
             index, tensors = draw(step)
             torch.testing.assert_close(compiled(index, **tensors), plain(index, **tensors))
+
+
+def test_a_gradient_is_that_of_the_weights_that_the_loss_had():
+    index, tensors = draw(0)
+    slopes = []
+    for later in (0.5, 3.0):
+        logic = make(weight=0.5)
+        loss = logic(index, where=torch.ones(4, dtype=torch.bool), **tensors)
+        logic.set_weight("a", later)
+        slopes.append(torch.autograd.grad(loss, list(tensors.values())))
+    assert all(map(torch.equal, *slopes))

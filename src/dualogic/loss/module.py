@@ -165,7 +165,7 @@ class LogicLoss(KeptModule):
             run.pending = (None, self._state)  # an empty batch has an empty update
         run.last = {"cost": outcome.costs.detach(), "loss": outcome.losses.detach()}
         run.selected = None if call.selection is None else call.selection.among(None)
-        factors = self._factors.to(outcome.losses.dtype) if self._weighted else None
+        factors = self._factors.to(outcome.losses.dtype, copy=True) if self._weighted else None
         if outcome.emphasis is not None:
             factors = outcome.emphasis if factors is None else factors * outcome.emphasis
         return reduce(outcome.losses if factors is None else outcome.losses * factors, call, self.reduction)
