@@ -219,7 +219,9 @@ def _select(bound: Bound, rules: int, peers: Peers | None) -> Selection:
     mask, ruled = bound.selected, bound.ruled
     if mask is None:  # another process selects, this one takes all of its part
         mask = torch.ones(bound.batch, dtype=torch.bool, device=bound.device)
-    if peers is not None and ruled is None and rules > 1:  # another process may select for each rule
+    if rules == 1:  # for which the mask says all, in each process
+        ruled = None
+    elif peers is not None and ruled is None:  # another process may select for each rule
         ruled = mask.unsqueeze(1).expand(-1, rules)
     selection = Selection.of(mask, ruled)
     return selection if peers is None else dataclasses.replace(selection, count=peers.sum(selection.count))
