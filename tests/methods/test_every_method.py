@@ -199,6 +199,17 @@ def test_shared_state(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_a_gradient_is_that_of_the_state_that_the_loss_had(method):
+    logic = dl.LogicLoss(RULES["classes"], method=method, update="manual", dtype=torch.float64)
+    tensors = bind("classes")
+    loss = logic(**tensors)
+    early = torch.autograd.grad(loss, tensors.values(), retain_graph=True, allow_unused=True)
+    logic.step()
+    late = torch.autograd.grad(loss, tensors.values(), allow_unused=True)
+    assert all(map(torch.equal, *([slope for slope in slopes if slope is not None] for slopes in (early, late))))
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_several_rules_are_averaged(method):
     rules = {"one": RULES["classes"], "two": dl.Or(f == 1, g == 2)}
     method = dl.methods.Dual(rules="mean") if method == "dual" else method

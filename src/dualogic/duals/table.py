@@ -176,7 +176,7 @@ class SharedRow(DualTable):
         super().__init__(1, width, dtype)
 
     def fetch(self, index: Any) -> Tensor:
-        return self.values
+        return self.values.clone()  # which a step changes in place, maybe before a backward pass
 
     def advance(
         self, index: Any, rows: Tensor, moves: Tensor, apply: Apply, counted: Tensor | None, selected: Tensor | None = None

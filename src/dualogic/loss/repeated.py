@@ -37,8 +37,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         return None
     learning = training and graded
     optimal = index is None and not training and not table.shared
-    untold = learning and owner._given is None  # what is given, and the units of costs
-    if untold or (program.width and not (learning or optimal)):
+    if program.width and not (learning or optimal):
         return None
     given = list(tensors.values())
     try:
@@ -46,6 +45,8 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         batch: int = described[0][0][0]
     except (AttributeError, RuntimeError, IndexError):
         return None
+    if learning and owner._given is None and any(each[3] for each in described):
+        return None  # the walk finds out what is given, and the units of costs
     if table.shared:
         index = None
     elif training if index is None else not _is_index(index, batch):

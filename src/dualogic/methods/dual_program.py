@@ -271,10 +271,8 @@ class DualProgram(DistributionalProgram):
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         if rows is None or not self._in_closed_form(values):
             return super().losses(rows, state, values)
-        # Copies of what is updated in place before the backward pass.
-        rows = rows.clone() if rows.shape[0] == 1 else rows
         mixture = self.mixture(rows, state, values, remember=True, sloped=True)
-        delta = state["delta"].to(self._dtype(values), copy=True)
+        delta = state["delta"].to(self._dtype(values), copy=True)  # which is updated in place before the backward pass
         return closed_losses(self.plan, mixture, delta, values, self.taught)
 
     def mix(self, rows: Tensor | None, state: State, values: Any) -> Tensor:
