@@ -22,6 +22,7 @@ TABLES = {
     "implies to the right": (A >> (B >> C), lambda a, b, c: not a or (not b or c)),
     "And": (dl.And(A, B, C), lambda a, b, c: a and b and c),
     "And of a list": (dl.And([A, B, C]), lambda a, b, c: a and b and c),
+    "And of rules by name": (dl.And({"one": A, "two": B | C}), lambda a, b, c: a and (b or c)),
     "Or": (dl.Or(A, B, C), lambda a, b, c: a or b or c),
     "Or of a generator": (dl.Or(part for part in (A, B, C)), lambda a, b, c: a or b or c),
     "Not": (dl.Not(A | B), lambda a, b, c: not (a or b)),

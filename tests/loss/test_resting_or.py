@@ -1,4 +1,4 @@
-"""An ``or`` of beliefs rests where two of them sum to 1: where an implication rests that says the same."""
+"""An ``or`` of beliefs rests where two of them sum to 1, as the implication that says the same does; not where a fact asks."""
 
 import pytest
 import torch
@@ -102,6 +102,84 @@ def test_numbers_and_the_paper_do_not_rest():
     assert look(a | (x <= 0), {"a": 0.7, "x": 0.1})[0] > 0, "a distance is no belief"
     for method in (dl.methods.Dual.paper(), "hard", "uniform"):
         assert look(a | b, {"a": 0.7, "b": 0.6}, method=method)[0] > 0.1
+
+
+# ---------------------------------------------------------------------- alternatives that a fact asks for
+
+known, other_fact = dl.boolean("known"), dl.boolean("other_fact")
+
+
+def look_beside_a_fact(rule, values, **facts):
+    """The cost where the facts have no gradient, and the gradients of the rest, after a step that has seen this."""
+    logic = dl.LogicLoss(rule, 1, dtype=torch.float64)
+    tensors = {name: torch.tensor([value], dtype=torch.float64).requires_grad_() for name, value in values.items()}
+    facts = {name: torch.tensor([value], dtype=torch.float64) for name, value in facts.items()}
+    loss = logic(torch.tensor([0]), **tensors, **facts)
+    slopes = torch.autograd.grad(loss, list(tensors.values()), allow_unused=True, materialize_grads=True)
+    return logic.statistics()["rule"]["cost"].item(), dict(zip(tensors, slopes))
+
+
+@settings(max_examples=40)
+@given(first=believed, second=believed)
+def test_what_a_fact_asks_for_is_decided(first, second):
+    """A bag has a fault, so some part has: two parts of which one half each is believed are no answer."""
+    values = {"a": first, "b": second}
+    for rule in (known >> (a | b), ~(a | b) >> known, known >> ((a | b) & (a | c))):
+        own = values if "c" not in rule.symbols else values | {"c": first}
+        turned = isinstance(rule, type(known >> a)) and "known" not in rule.antecedent.symbols
+        cost, slopes = look_beside_a_fact(rule, own, known=0.0 if turned else 1.0)
+        assert cost > 0
+        assert sum(slope.abs().sum() for slope in slopes.values()) > 0
+        cost, slopes = look_beside_a_fact(rule, own, known=1.0 if turned else 0.0)
+        assert cost == 0
+        assert all((slope == 0).all() for slope in slopes.values()), "what is vacuous pulls nothing"
+
+
+@pytest.mark.parametrize(
+    ("rule", "values"),
+    [
+        (known >> (~a | b), {"a": 0.5, "b": 0.6}),  # which says a >> b
+        (known >> ~(a & b & c), {"a": 0.6, "b": 0.6, "c": 0.6}),
+        (known >> (f == g), {"f": [0.4, 0.3, 0.3], "g": [0.4, 0.3, 0.3]}),
+        (known >> (a >> b), {"a": 0.5, "b": 0.6}),
+    ],
+)
+def test_what_denies_something_rests_beside_a_fact_too(rule, values):
+    cost, slopes = look_beside_a_fact(rule, values, known=1.0)
+    assert cost == pytest.approx(0, abs=1e-9)
+    assert all(slope.abs().max() < 1e-6 for slope in slopes.values())
+
+
+def test_what_a_belief_asks_for_rests():
+    assert look(c >> (a | b), {"a": 0.5, "b": 0.55, "c": 0.95})[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_it_stays_decided_in_eval_and_in_checkpoints():
+    rule, values = known >> z.any(), {"z": torch.full((1, 4), 0.55), "known": torch.ones(1)}
+    logic = dl.LogicLoss(rule, 1)
+    logic(torch.tensor([0]), z=values["z"].clone().requires_grad_(), known=values["known"])
+    again = dl.LogicLoss(rule, 1)
+    again.load_state_dict(logic.state_dict())
+    for each in (logic, again):
+        each.eval()(**values)
+        assert each.statistics()["rule"]["cost"].item() > 0.5
+
+
+def test_rules_of_one_shape_may_differ_in_what_asks():
+    """Side by side, and in whatever order, each costs what it does alone."""
+    rules = {"fact": known >> (a | b), "belief": c >> (a | b), "denied": known >> (~a | b), "both": other_fact >> (b | a)}
+    values, facts = {"a": 0.55, "b": 0.6, "c": 0.9}, {"known": 1.0, "other_fact": 1.0}
+    alone = {}
+    for name, rule in rules.items():
+        own, given_ = ({n: v for n, v in each.items() if n in rule.symbols} for each in (values, facts))
+        alone[name] = look_beside_a_fact(rule, own, **given_)[0]
+    for names in (list(rules), list(rules)[::-1]):
+        logic = dl.LogicLoss({name: rules[name] for name in names}, 1, dtype=torch.float64)
+        tensors = {n: torch.tensor([v], dtype=torch.float64).requires_grad_() for n, v in values.items()}
+        logic(torch.tensor([0]), **tensors, **{n: torch.tensor([v], dtype=torch.float64) for n, v in facts.items()})
+        assert {name: found["cost"].item() for name, found in logic.statistics().items()} == pytest.approx(alone, abs=1e-9)
+    assert alone["fact"] > 0.3
+    assert alone["belief"] == alone["denied"] == pytest.approx(0, abs=1e-9)
 
 
 # ---------------------------------------------------------------------- an and

@@ -15,7 +15,7 @@ from dualogic.compile.extreme import take_depth, take_extreme
 from dualogic.compile.implication import EVERY
 from dualogic.compile.instructions import Instruction, Operand
 from dualogic.compile.number import check_independent
-from dualogic.compile.signature import COMPARISON_KIND, adds_up, strip_levels
+from dualogic.compile.signature import COMPARISON_KIND, adds_up
 from dualogic.compile.terms import TermBuilder, Value
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, PremiseBranch, QuantifierBranch
 from dualogic.formula.atom import STRICT, ClassIn, Comparison
@@ -26,7 +26,7 @@ from dualogic.formula.node import walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.shape import WHOLE, Item, Ragged, max_shape, max_size
 from dualogic.formula.symbol import ClassIndex
-from dualogic.normalize.nnf import is_literal
+from dualogic.normalize.nnf import find_alternatives, is_literal, strip_levels
 
 
 class Builder(TermBuilder):
@@ -46,6 +46,7 @@ class Builder(TermBuilder):
         self._ceding = False
         self._signed = False
         self._fact = False
+        self._decided: set[int] = set()  # what must be decided, of all that is below the implication at hand
 
     # ------------------------------------------------------------------ roots and connectives
 
@@ -82,7 +83,9 @@ class Builder(TermBuilder):
 
     def _junction(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
         first: Junction | Resting = nodes[0]
-        outside, signed = self._ceding, self._signed
+        outside, signed, decided = self._ceding, self._signed, self._decided
+        if isinstance(first, Resting):
+            self._decided = {id(node) for node in find_alternatives(first.consequent)} if first.firm else set()
         groups: dict[tuple[int, bool], list[int]] = {}
         for position, operand in enumerate(_operands(first)):
             ceding = not position and _gives_way(first) if isinstance(first, Resting) else outside
@@ -127,7 +130,7 @@ class Builder(TermBuilder):
             self._signed = compares[0] and group == [0] if isinstance(first, Resting) else signed
             branches.append(self.formula(below, (len(group), *lanes), names, frozenset(d for d in tied if -d <= rank)))
             ranks.append(rank)
-        self._ceding, self._signed = outside, signed
+        self._ceding, self._signed, self._decided = outside, signed, decided
         return JunctionBranch(
             level=level,
             groups=tuple(branches),
@@ -180,7 +183,9 @@ class Builder(TermBuilder):
         chosen = not isinstance(node, Resting) and node.operation in ("|", "any") and self.resting and not self._in_premise
         if not chosen or any(isinstance(part, Comparison) for part in walk(node)):
             return 0
-        return EVERY if adds_up(node) else 2
+        if adds_up(node):
+            return EVERY
+        return 0 if id(node) in self._decided else 2
 
     def _level(self, **fields: Any) -> Level:
         rest = list(fields.pop("rest"))

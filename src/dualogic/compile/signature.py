@@ -20,6 +20,7 @@ from dualogic.formula.node import Node, children, walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Categorical, Mask, Variable
 from dualogic.formula.term import Constant, MatrixProduct, Reduction
+from dualogic.normalize.nnf import find_alternatives, strip_levels
 
 
 def adds_up(node: Formula) -> bool:
@@ -59,7 +60,7 @@ _DETAILS: dict[type, Callable[[Any], Any]] = {
     Quantifier: lambda node: (node.operation, node.dims, node.where is None, node.tied, adds_up(node)),
     Evidence: lambda node: node.share,
     Junction: lambda node: (node.operation, adds_up(node)),
-    Resting: lambda node: (node.share, node.turned),
+    Resting: lambda node: (node.share, node.turned, node.firm),
 }
 """What must be the same of two nodes beside what is below them, by their type; of any other type the operation, if it has one."""
 
@@ -73,11 +74,15 @@ class Signatures:
 
     def add(self, *roots: Node) -> None:
         """Assign signatures to all nodes below ``roots``."""
-        for node in walk(*roots):
+        nodes = list(walk(*roots))
+        firm = [node.consequent for node in nodes if isinstance(node, Resting) and node.firm]
+        decided = {id(alternative) for consequent in firm for alternative in find_alternatives(consequent)}
+        for node in nodes:
             if id(node) not in self._of:
                 below = tuple(self._of[id(child)] for child in children(node))
                 describe = _DETAILS.get(type(node))
-                key = (type(node), below, getattr(node, "operation", None) if describe is None else describe(node))
+                detail = getattr(node, "operation", None) if describe is None else describe(node)
+                key = (type(node), below, detail, id(node) in decided)
                 if isinstance(node, Level):
                     self._of[id(node)] = self._of[id(node.operand)]
                 elif isinstance(node, Complement) and isinstance(node.operand, (Boolean, BooleanIndex)):
@@ -88,10 +93,3 @@ class Signatures:
 
     def __getitem__(self, node: Node) -> int:
         return self._of[id(node)]
-
-
-def strip_levels(formula: Formula) -> Formula:
-    """The formula below any :class:`Level` markers."""
-    while isinstance(formula, Level):
-        formula = formula.operand
-    return formula

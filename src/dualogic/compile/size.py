@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from dualogic.compile.signature import Signatures, strip_levels
+from dualogic.compile.signature import Signatures
 from dualogic.errors import SizeError
 from dualogic.formula.connective import Formula, Junction, Premise, Quantifier, Resting
 from dualogic.formula.node import children, walk
 from dualogic.formula.shape import format_count
+from dualogic.normalize.nnf import strip_levels
 
 PLACES = 100_000
 """Of connectives and atoms in a plan that is mostly copies."""

@@ -193,7 +193,9 @@ def class_in(operand: ClassExpression, classes: Sequence[Any]) -> Formula:
     """``operand.isin(classes)``."""
     classes = classes.tolist() if hasattr(classes, "tolist") else classes  # of an array or a tensor
     if isinstance(classes, (str, int)) or not hasattr(classes, "__iter__"):
-        raise FormulaTypeError(f"{operand}.isin needs a list of classes; got {classes!r}")
+        raise FormulaTypeError(
+            f"{operand}.isin needs a list of classes; got {classes!r}. For one class write {operand} == {classes!r}"
+        )
     symbol = operand.symbol
     indices = tuple(sorted({symbol.class_index(value) for value in classes}))
     if not 0 < len(indices) < symbol.size:

@@ -105,12 +105,20 @@ class Formula(Node):
 
     def _no_comparison(self, other: Any) -> Formula:
         raise FormulaTypeError(
-            f"a formula cannot be compared in order, as in a chained comparison; got {self.brief()} against {other!r}. Write "
-            f"(a <= x) & (x <= b), and put every comparison in parentheses; a truth value needs no threshold: write b for 'b is "
-            f"true', ~b for 'b is false'"
+            f"a formula cannot be compared in order; got {self.brief()} against {other!r}: a truth value needs no threshold, so "
+            f"write b for 'b is true' and ~b for 'b is false'; for a chained comparison write (a <= x) & (x <= b), with every "
+            f"comparison in parentheses"
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = _no_comparison
+
+    def _no_number(self, *others: Any) -> Formula:
+        raise FormulaTypeError(
+            f"{self.brief()} is true or false, and no number that can be added or multiplied. To count how many hold write "
+            f"dl.AtMost(1, a, b) or dl.ExactlyOne(a, b); to compute with a probability bind it to a dl.var"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = sum = _no_number
 
     def to_nnf(self) -> Formula:
         """An equivalent formula of ``&``, ``|``, quantifiers and (negated) atoms only, with the same cost.
@@ -292,6 +300,7 @@ class Resting(Formula):
     consequent: Formula  # in normal form
     share: float | None  # how much of the antecedent is evidence; `None` where that is to be found out
     turned: bool = False  # it was written the other way round, `~consequent >> ~antecedent`
+    firm: bool = False  # the antecedent is a fact, and alternatives in the consequent do not rest
 
 
 class Premise(Formula):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from dualogic.errors import FormulaTypeError, OptionError, SizeError
@@ -18,7 +18,7 @@ def _operands(values: tuple[Any, ...], where: str) -> list[Formula]:
     """What a connective was given, one by one or as one list."""
     listed = len(values) == 1 and not isinstance(values[0], Node) and isinstance(values[0], Iterable)
     if listed:
-        values = tuple(values[0])
+        values = tuple(values[0].values() if isinstance(values[0], Mapping) else values[0])
     if not values:
         raise FormulaTypeError(f"{where} needs at least one formula")
     operands = [as_formula(value, where) for value in values]
@@ -41,9 +41,15 @@ def _several(values: tuple[Any, ...], where: str) -> list[Formula]:
     if len(array.shape) > 1 or not isinstance(array.shape[0], int):
         several = len(array.shape) > 1
         reason = "it is not clear along which" if several else "its length is not known before tensors are bound"
+        remedy = (
+            f"give the entries one by one, as in {where}(t[:, 0], t[:, 1])"
+            if several
+            else "for at most one write (~(t[:, None] & t[None, :])).all(where=pair) with pair = dl.mask('pair', n, n), bound to "
+            "True where both entries exist and the first comes before the second; for at least one write t.any(where=...)"
+        )
+        axes = format_shape(array.shape)
         raise FormulaTypeError(
-            f"{where} counts the entries of one axis, and {array.brief()} has the axes {format_shape(array.shape)}: {reason}; "
-            f"give the entries one by one, as in {where}({'t[:, 0], t[:, 1]' if several else 't[0], t[1]'})"
+            f"{where} counts the entries of one axis, and {array.brief()} has the axes {axes}: {reason}; {remedy}"
         )
     return [reindex(array, (("at", place),)) for place in range(array.shape[0])]
 
@@ -70,6 +76,8 @@ def _junction(operation: str, values: tuple[Any, ...], where: str) -> Formula:
 
 def And(*formulas: Any) -> Formula:
     """All of the formulas hold; ``a & b & c`` is the same. Of one formula with axes, all entries: ``And(t)`` is ``t.all()``.
+
+    Also of a list of formulas, or of a mapping of names to them, such as the rules of a loss.
 
     Example:
         >>> import dualogic as dl
@@ -112,18 +120,18 @@ def Implies(antecedent: Any, consequent: Any, evidence: bool | float | None = No
     return Implication(first, as_formula(consequent, where))
 
 
-def Iff(left: Any, right: Any = None) -> Formula:
+def Iff(left: Any, right: Any = None, *more: Any) -> Formula:
     """Both hold or neither does: ``Iff(a, b)`` is ``(a >> b) & (b >> a)``. Also of one formula with two entries."""
-    return Equivalence(*_pair(left, right, "Iff"), False)
+    return Equivalence(*_pair(left, right, more, "Iff"), False)
 
 
-def Xor(left: Any, right: Any = None) -> Formula:
+def Xor(left: Any, right: Any = None, *more: Any) -> Formula:
     """Exactly one of two holds: the negation of :func:`Iff`."""
-    return Equivalence(*_pair(left, right, "Xor"), True)
+    return Equivalence(*_pair(left, right, more, "Xor"), True)
 
 
-def _pair(left: Any, right: Any, where: str) -> tuple[Formula, Formula]:
-    found = _several((left,) if right is None else (left, right), where)
+def _pair(left: Any, right: Any, more: tuple[Any, ...], where: str) -> tuple[Formula, Formula]:
+    found = _several((left,) if right is None else (left, right, *more), where)
     if len(found) != 2:
         raise FormulaTypeError(f"{where} joins two formulas; got {len(found)}. For one of several write ExactlyOne(a, b, c)")
     return found[0], found[1]

@@ -87,13 +87,37 @@ def join(operation: str, operands: Sequence[Formula]) -> Formula:
     return Junction(operation, tuple(kept))
 
 
+def find_alternatives(formula: Formula) -> list[Formula]:
+    """Each *or* that has to hold where a formula in normal form does, and of which no operand denies something."""
+    found: list[Formula] = []
+    stack = [formula]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Level):
+            stack.append(node.operand)
+        elif isinstance(node, (Junction, Quantifier)):
+            operands = node.operands if isinstance(node, Junction) else (node.operand,)
+            if node.operation in ("&", "all"):
+                stack.extend(operands)
+            elif not any(isinstance(strip_levels(operand), Complement) for operand in operands):
+                found.append(node)
+    return found
+
+
+def strip_levels(formula: Formula) -> Formula:
+    """The formula below any :class:`Level` markers."""
+    while isinstance(formula, Level):
+        formula = formula.operand
+    return formula
+
+
 def may_turn(formulas: Iterable[Formula], given: Collection[str]) -> bool:
     """Whether some implication may be read otherwise by what is given; see :func:`to_nnf`."""
     nodes = walk(*formulas) if given else ()
     sides = [(node.antecedent, node.consequent) for node in nodes if isinstance(node, Implication)]
     both = [(node.left, node.right) for node in nodes if isinstance(node, Equivalence)]
     sides += [*both, *((right, left) for left, right in both)]
-    return any(_is_given(consequent, given) or _has_fact(antecedent, given) for antecedent, consequent in sides)
+    return any(_is_given(side, given) for pair in sides for side in pair) or any(_has_fact(side, given) for side, _ in sides)
 
 
 def _has_fact(antecedent: Formula, given: Collection[str]) -> bool:
@@ -153,12 +177,13 @@ class _Pass:
         turned = share != 1.0 and _is_given(consequent, self.given) and not _is_given(antecedent, self.given)
         if turned:
             antecedent, consequent, share = consequent, antecedent, 1.0
-        believed = self.convert(antecedent, not turned)
+        fact = turned or _is_given(antecedent, self.given)
+        believed, asked = self.convert(antecedent, not turned), self.convert(consequent, not turned)
         literal = believed.operand if isinstance(believed, Evidence) else believed
         if isinstance(literal, Comparison) or not is_literal(literal):
             compares = self.given and any(isinstance(node, Comparison) for node in walk(believed))
             believed = connective.Premise(map_literals(believed, self._mark_given) if compares else believed)
-        return connective.Resting(believed, self.convert(consequent, not turned), share, turned)
+        return connective.Resting(believed, asked, share, turned, fact and bool(find_alternatives(asked)))
 
     def _mark_given(self, literal: Formula) -> Formula:
         """Beside a comparison, what is given is a fact as well: a premise of its own."""
