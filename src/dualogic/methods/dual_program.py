@@ -80,8 +80,6 @@ class DualProgram(DistributionalProgram):
             level.width == level.operands * len(level.paths) and not level.shared for level in self.leaning if level.share is None
         )
         self._yes_or_no = tuple([int(flags[side]) for side in (0, 1) for flags, count in asked for _ in range(count)])
-        classes = tuple([1 - flag for flag in self._yes_or_no[: self.finding]])
-        self._classes = classes if sum(classes) > 1 else None
         sizes = Counter(self.found_in)
         self._sizes = tuple(max(1, sizes[rule]) for rule in range(len(self.plan.names)))
         slow, lean = (
@@ -185,10 +183,9 @@ class DualProgram(DistributionalProgram):
         if noted is None or not self.finding:
             return new
         since = state["steps"], self.plan.positions(PACES, noted.device)
-        classes = None if self._classes is None else self.plan.positions(self._classes, noted.device)
         if finite is None:
             new["known"] = advance_known(
-                state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since, share, self._single, classes
+                state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since, share, self._single
             )
             return new
         counted = wide(finite).unsqueeze(1)
@@ -197,7 +194,7 @@ class DualProgram(DistributionalProgram):
         count = counted.sum(0)
         mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
         new["known"] = torch.where(
-            count > 0, advance_known(state["known"], mean, count[0], *since, single=self._single, classes=classes), state["known"]
+            count > 0, advance_known(state["known"], mean, count[0], *since, single=self._single), state["known"]
         )
         return new
 
