@@ -6,7 +6,6 @@ PLAIN = {
     "implication": "or",
     "first": "equal",
     "and_step": None,
-    "imply_step": None,
     "rules": "sum",
     "delta": "mean",
     "floor": 0.7,

@@ -72,13 +72,13 @@ SCENARIOS = {
     "part-shared": Scenario(METHODS["mean"], None, part=True),
     **{
         f"implications-{table}": Scenario(
-            dl.methods.Dual(imply_step=0.3), None if table == "shared" else table, rules=IMPLICATIONS, part=part, steps=STEPS
+            "dual", None if table == "shared" else table, rules=IMPLICATIONS, part=part, steps=STEPS
         )
         for table, part in (("device", False), ("sharded", True), ("shared", True))
     },
     **{f"each-{table}": Scenario("dual", table, part="each") for table in ("device", "sharded", None)},
     **{f"lone-{table}": Scenario("dual", table, rules=RULES["both"], part="each") for table in ("device", "sharded", None)},
-    "believe-device": Scenario(dl.methods.Dual(imply_step=0.3), rules=IMPLICATIONS, believe=True),
+    "believe-device": Scenario("dual", rules=IMPLICATIONS, believe=True),
     "believe-sharded": Scenario("dual", "sharded", rules=IMPLICATIONS, believe=True, part="each"),
     "believe-shared": Scenario("dual", None, rules=IMPLICATIONS, believe=True, part=True),
     "hard-believe": Scenario("hard", believe=True),

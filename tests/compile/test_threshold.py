@@ -118,14 +118,12 @@ def test_beside_beliefs_a_comparison_is_a_fact():
     assert found["x"] == 0 > found["b"]
 
 
-@pytest.mark.parametrize("imply_step", [0.0, 0.5])
-def test_the_beliefs_of_the_call_itself_change_nothing(imply_step):
-    method = dl.methods.Dual(imply_step=imply_step)
+def test_the_beliefs_of_the_call_itself_change_nothing():
     rule = {"one": (x >= 0) >> b, "two": ((x >= 0) & (y <= 1)) >> (f == 1)}
     tensors = {"x": of(0.4, -1.0), "y": of(0.2, 0.3), "b": of(-2.0, 1.0), "f": of([0.0, 1.0, 2.0], [1.0, 0.0, 0.0])}
     found = []
     for believe in (None, {name: tensor.detach() for name, tensor in tensors.items()}):
-        logic = dl.LogicLoss(rule, 2, method, dtype=torch.float64)
+        logic = dl.LogicLoss(rule, 2, dtype=torch.float64)
         for _ in range(3):
             loss = logic(torch.arange(2), believe=believe, **tensors)
         found.append([loss, *torch.autograd.grad(loss, list(tensors.values())), logic.table])

@@ -22,7 +22,7 @@ UPDATE_RULES = ["softmax", "exponentiated", "projected"]
 )
 def test_random_rules(rules, update_rule, samples, class_cost, data):
     named = {f"rule{number}": formula for number, formula in enumerate(rules)}
-    method = dl.methods.Dual(rule=update_rule, step=0.3, imply_step=0.3, class_cost=class_cost)
+    method = dl.methods.Dual(rule=update_rule, step=0.3, class_cost=class_cost)
 
     def make(chosen):
         return dl.LogicLoss(chosen, samples, method, dtype=torch.float64)

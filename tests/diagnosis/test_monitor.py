@@ -72,16 +72,14 @@ def test_one_branch_taking_over():
 
 
 def test_weights_locked_in_while_the_rule_is_broken():
-    logic = dl.LogicLoss(RULE, num_samples=8)
-    # The log-odds of beliefs, and what was learned: so firmly that the antecedent gives way, whatever is believed.
-    logic._table.values.copy_(torch.tensor([[9.0, -60.0]]))
+    logic = dl.LogicLoss(RULE, num_samples=8, method=dl.methods.Dual(implication="or"))
+    logic._table.values.copy_(torch.tensor([[30.0, -30.0]]))
     monitor = dl.Monitor(logic, every=1, warn=False)
     index = torch.arange(8)
     for _ in range(20):
         logic(
             index, f=torch.tensor([[9.0, 0.0, 0.0]]).repeat(8, 1).requires_grad_(), g=torch.tensor([[0.0, 0.0, 9.0]]).repeat(8, 1)
         )
-        logic._table.values.copy_(torch.tensor([[9.0, -60.0]]))
     (found,) = (each for each in monitor.findings if each.kind == alarm.LOCKED_IN)
     assert "the branch g != 2 has a mean weight of 1.000" in found.message
 
@@ -121,9 +119,12 @@ def test_an_antecedent_that_goes_is_switched_off_unless_the_rule_does_not_teach_
 def test_an_antecedent_that_is_unlearned_is_named_with_how_much_of_it_is_evidence():
     for evidence, expected in ((True, None), (0.25, "25.0 %"), (False, "0.0 %")):
         logic = dl.LogicLoss(RULE, num_samples=200, method=dl.methods.Dual(evidence=evidence))
-        logic._table.values.copy_(torch.tensor([0.0, -20.0]))  # it has learned that the antecedent gives way
         monitor = dl.Monitor(logic, warn=False)
-        look_at(monitor, 0.3, 0.0, 40)
+        for _ in range(40):  # beliefs say that the antecedent gives way: it barely leads, and the consequent is known to be false
+            turned = torch.tensor([1.0, 0.0, 0.0]).repeat(200, 1)
+            turned[:60, 2] = 1.35
+            upright = torch.tensor([1.0, -8.0, 0.0]).repeat(200, 1)
+            monitor.look(torch.arange(200), f=upright.requires_grad_(), g=turned.requires_grad_())
         found = [each for each in monitor.findings if each.kind == alarm.SWITCHED_OFF]
         assert len(found) == (expected is not None)
         for each in found:

@@ -14,7 +14,7 @@ x, y = dl.var("x"), dl.var("y")
 a, b = dl.boolean("a", input="logits"), dl.boolean("b", input="logits")
 RULES = {"either": (x <= 0) | (y <= 0.2), "implied": (a & (x > 0.5)) >> b, "given": dl.evidence(b, 0.5) >> (y <= 0.3)}
 METHODS = {
-    "dual": dl.methods.Dual(step=0.5, imply_step=0.1),
+    "dual": dl.methods.Dual(step=0.5),
     "or": dl.methods.Dual(implication="or", evidence=0.5, delta="mean"),
     "paper": dl.methods.Dual.paper(),
     "hard": dl.methods.Hard(evidence=True),

@@ -76,9 +76,7 @@ def test_step_is_the_gradient_that_autograd_finds(name, class_cost):
     assert moves.abs().max() > 1e-6
 
 
-@pytest.mark.parametrize(
-    "method", [dl.methods.Dual(imply_step=0.7), plain(), dl.methods.Dual.paper()], ids=["dual", "plain", "paper"]
-)
+@pytest.mark.parametrize("method", [dl.methods.Dual(), plain(), dl.methods.Dual.paper()], ids=["dual", "plain", "paper"])
 def test_several_rules_at_once_equal_each_by_itself(method):
     chosen = {name: rule for name, rule in rules().items() if not {"valid", "z"} & set(rule.symbols)}
     together = dl.LogicLoss(chosen, num_samples=9, method=method, dtype=torch.float64)

@@ -32,9 +32,9 @@ TAUTOLOGIES = {
 }
 INDEX = torch.tensor([4, 0, 2])
 METHODS = {
-    "found": dl.methods.Dual(imply_step=0.07),
+    "found": dl.methods.Dual(),
     "both ways": dl.methods.Dual(evidence=False),
-    "exponentiated": dl.methods.Dual(rule="exponentiated", share=0.02, imply_step=0.5),
+    "exponentiated": dl.methods.Dual(rule="exponentiated", share=0.02),
     "hard": "hard",
     "lukasiewicz": "lukasiewicz",
 }

@@ -15,7 +15,7 @@ from strategies import bindings, quantified
 
 METHODS = [
     dl.methods.Dual(),
-    dl.methods.Dual(evidence=0.25, imply_step=0.3, local=False, share=0.1),
+    dl.methods.Dual(evidence=0.25, local=False, share=0.1),
     dl.methods.Dual(class_cost="probability", first="equal", rule="projected", delta="square", warmup=3),
 ]
 NAMES = ("left", "middle", "right")

@@ -45,7 +45,7 @@ METHODS = {
     "one way": dl.methods.Dual(evidence=True),
     "both ways": dl.methods.Dual(evidence=False),
     "half": dl.methods.Dual(evidence=0.5),
-    "projected": dl.methods.Dual(evidence=False, rule="projected", imply_step=0.5),
+    "projected": dl.methods.Dual(evidence=False, rule="projected"),
     "probabilities": dl.methods.Dual(evidence=False, class_cost="probability"),
 }
 

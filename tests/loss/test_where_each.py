@@ -20,7 +20,7 @@ RULES = {
     "ragged": ((z <= 0.5) | (z >= 0.9)).all(where=valid),
 }
 METHODS = {
-    "dual": dl.methods.Dual(imply_step=0.1, rules="mean"),
+    "dual": dl.methods.Dual(rules="mean"),
     "exponentiated": dl.methods.Dual(rule="exponentiated", share=0.1, delta="mean", floor=0.01, rules="mean"),
     "or": dl.methods.Dual(implication="or", delta="exact", floor=0.01, rules="mean"),
     "paper": dl.methods.Dual.paper(rules="mean"),

@@ -12,7 +12,7 @@ from strategies import bindings, quantified
 
 METHODS = [
     dl.methods.Dual(),
-    dl.methods.Dual(evidence=0.25, imply_step=0.3, local=False),
+    dl.methods.Dual(evidence=0.25, local=False),
     dl.methods.Dual(class_cost="probability", first="equal", rule="exponentiated", evidence=False),
 ]
 ROWS = torch.tensor([2, 0, 1, 3])

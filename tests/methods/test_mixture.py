@@ -23,7 +23,7 @@ METHODS = {
     "gradient": dl.methods.Dual(local=False),
     "exponentiated": dl.methods.Dual(rule="exponentiated"),
     "projected": dl.methods.Dual(rule="projected"),
-    "learned implications": dl.methods.Dual(imply_step=0.3, evidence=False),
+    "both ways": dl.methods.Dual(evidence=False),
     "sharing": dl.methods.Dual(share=0.25),
     "sharing, projected": dl.methods.Dual(rule="projected", share=0.25),
     "paper": dl.methods.Dual.paper(),

@@ -12,7 +12,6 @@ from dualogic.methods.lean import PACES, advance_known, share_of, start_known
 a, b, c = (dl.boolean(name, input="logits") for name in "abc")
 RULE = a >> b
 SAMPLES, BATCH = 64, 16
-METHODS = {"found": dl.methods.Dual(), "learned too": dl.methods.Dual(imply_step=0.3)}
 
 
 def loss_of(method=None, rule=RULE, samples=SAMPLES, **options):
@@ -39,10 +38,9 @@ def pull(logic, known, step=0):
     return found[0].sum().item(), found[1].sum().item()
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_a_consequent_that_is_believed_only_with_its_antecedent_stays_one_way(method):
+def test_a_consequent_that_is_believed_only_with_its_antecedent_stays_one_way():
     """However long the rule itself teaches it."""
-    logic = loss_of(method)
+    logic = loss_of()
     for step in range(300):
         index, p, _ = batch(step, known=False)
         taught = torch.where(p > 0, -3.0 + 6.0 * min(step / 100, 1.0), -3.0).detach().double().requires_grad_()
@@ -53,9 +51,8 @@ def test_a_consequent_that_is_believed_only_with_its_antecedent_stays_one_way(me
     assert into < -0.01
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_a_consequent_that_is_believed_without_its_antecedent_opens_and_stays_open(method):
-    logic = loss_of(method)
+def test_a_consequent_that_is_believed_without_its_antecedent_opens_and_stays_open():
+    logic = loss_of()
     assert pull(logic, known=True)[0] == 0, "nothing is known yet"
     for step in range(200):
         index, p, q = batch(step, known=True)
@@ -249,10 +246,9 @@ def test_a_batch_that_tells_nothing_changes_nothing():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile's own doing
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_a_compiled_loss_finds_out_the_same(method):
+def test_a_compiled_loss_finds_out_the_same():
     torch._dynamo.reset()
-    eager, module = loss_of(method), loss_of(method)
+    eager, module = loss_of(), loss_of()
     compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
     for step in range(3):
         index, p, q = batch(step, known=True)

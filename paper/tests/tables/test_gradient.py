@@ -51,7 +51,13 @@ def test_a_recorded_method_reads_back(name):
 
 def test_options_that_are_gone_are_read_if_they_were_off():
     text = methods.Dual().describe()
-    assert read_method(text.replace("share=", "forget=0.0, schedule=None, epoch=None, share=")) == methods.Dual()
+    assert read_method(text.replace("share=", "forget=0.0, schedule=None, epoch=None, imply_step=0.0, share=")) == methods.Dual()
+
+
+@pytest.mark.parametrize("before", [methods.Dual.paper(), methods.Dual(implication="or", first="equal", rules="sum")])
+def test_a_step_of_implications_is_nothing_to_an_or(before):
+    text = before.describe()
+    assert read_method(text.replace("rules=", "imply_step=None, rules=")) == before
 
 
 @pytest.mark.parametrize(
@@ -63,6 +69,7 @@ def test_options_that_are_gone_are_read_if_they_were_off():
         "Dual(speed=1)",
         "Dual(step=-1)",
         "Dual(forget=0.1)",
+        "Dual(implication='rests', imply_step=0.1)",
         "Dual(schedule=<lambda>)",
         "7",
         "os.system('x')",

@@ -106,7 +106,7 @@ class Builder(TermBuilder):
         shared = tuple(len(lanes) + len(axes) + dim for dim in sorted(tied) if -dim <= len(axes))
         level = self._level(
             operation=first.operation if isinstance(first, Junction) else ">>",
-            sizes=(len(places),),
+            sizes=(len(places) if isinstance(first, Junction) else 1,),
             rest=(*lanes, *axes),
             lanes=len(lanes),
             shared=shared,

@@ -143,7 +143,7 @@ def log_odds(cost: Tensor, logarithmic: bool) -> Tensor:
 
 
 def join_odds(antecedent: Tensor, consequent: Tensor, share: Tensor | float) -> Tensor:
-    """The log-odds of the weight on ``Q`` before anything is learned: those of ``P``, and half of those of ``Q`` if it is known.
+    """The log-odds of the weight on ``Q``: those of ``P``, and half of those of ``Q`` if it is known.
 
     Of that, as much as of ``P`` is no evidence: at a share of 1 what is believed about ``Q`` tells nothing.
     """

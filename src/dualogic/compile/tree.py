@@ -22,11 +22,11 @@ class Level:
     """
 
     number: int  # position among the plan's levels, parents before children
-    # "&", "|" or ">>", for an implication that rests: its two operands are the costs of antecedent and consequent, and its two
-    # columns are described in methods/lean.py.
+    # "&", "|" or ">>", for an implication that rests: its two operands are the costs of antecedent and consequent, and its one
+    # column is described in methods/lean.py.
     operation: str
     offset: int  # first column of its weights in the table; columns are laid out as `(*sizes, *rest)`
-    sizes: tuple[int, ...]  # the reduced sizes at their maximum; their product is `k`
+    sizes: tuple[int, ...]  # the reduced sizes at their maximum; their product is `k`, but 1 for ">>"
     rest: tuple[int, ...]  # lanes and axes at their maximum, 1 where weights are shared along an axis
     lanes: int  # how many of `rest` number separate connectives
     shared: tuple[int, ...]  # positions in `rest` along which weights are shared
@@ -47,7 +47,7 @@ class Level:
 
     @property
     def operands(self) -> int:
-        """The largest number of operands."""
+        """How many columns a connective has: the largest number of its operands, and 1 for ``">>"``."""
         return math.prod(self.sizes)
 
     @property
@@ -56,7 +56,7 @@ class Level:
         return 0 if self.uniform else self.operands * math.prod(self.rest)
 
     def columns(self, rows: Tensor) -> Tensor:
-        """Its part of table rows ``(batch, width)`` as ``(batch, k, *rest)``."""
+        """Its part of table rows ``(batch, width)`` as ``(batch, k, *rest)``; ``(batch, 1, *rest)`` for ``">>"``."""
         part = rows.narrow(1, self.offset, self.width)
         return part.view(part.shape[0], self.operands, *self.rest) if self.rest else part
 

@@ -42,14 +42,6 @@ class UpdateRule:
         """
         raise NotImplementedError
 
-    def lean(self, odds: Tensor, learned: Tensor | None) -> Tensor:
-        """The weight on the second of two operands, from the log-odds that it starts with and what was learned (if anything)."""
-        raise NotImplementedError
-
-    def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
-        """What to add to ``learned``; ``pull`` is the step size times ``u``, times how much dearer the first operand is."""
-        raise NotImplementedError
-
 
 class SoftmaxStep(UpdateRule):
     """A gradient step on softmax logits: ``logits += step * u * w * (c - m)`` (the default)."""
@@ -81,15 +73,6 @@ class SoftmaxStep(UpdateRule):
         count = mask.sum(1, keepdim=True).clamp_min(1).to(weights.dtype)
         logits = (weights + share / ((1.0 - share) * count)).log().masked_fill(~mask, 0.0)
         return torch.where(mask, logits - logits.sum(1, keepdim=True) / count, columns)
-
-    def lean(self, odds: Tensor, learned: Tensor | None) -> Tensor:
-        return torch.sigmoid(odds if learned is None else odds + learned)
-
-    def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
-        moved = learned + (2.0 * weight * (1.0 - weight) * pull if self.shrinks else pull)
-        if share:
-            moved = torch.logit((1.0 - share) * torch.sigmoid(moved) + 0.5 * share)
-        return moved - learned
 
 
 class ExponentiatedStep(SoftmaxStep):
@@ -124,14 +107,6 @@ class ProjectedStep(UpdateRule):
         equal = self._equal(columns, mask)
         shared = (1.0 - share) * (self.weights(columns, mask) - equal)
         return shared if mask is None else torch.where(mask, shared, columns)
-
-    def lean(self, odds: Tensor, learned: Tensor | None) -> Tensor:
-        weight = torch.sigmoid(odds)
-        return weight if learned is None else (weight + learned).clamp(0.0, 1.0)
-
-    def lean_move(self, odds: Tensor, learned: Tensor, weight: Tensor, pull: Tensor, share: float) -> Tensor:
-        moved = (weight + 0.5 * pull).clamp(0.0, 1.0) - torch.sigmoid(odds)
-        return (1.0 - share) * moved - learned
 
     @staticmethod
     def _equal(columns: Tensor, mask: Tensor | None) -> Tensor | float:

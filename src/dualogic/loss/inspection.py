@@ -99,7 +99,8 @@ def describe(rules: Mapping[str, Formula], name: str, table: DualTable) -> str:
     shown = ", ".join(f"{name}: {shorten(str(formula))}" for name, formula in list(rules.items())[:3])
     more = f" and {len(rules) - 3} more" if len(rules) > 3 else ""
     size = f" ({table.memory()})" if table.width else ""
-    return f"{shown}{more}; method={name}, {table.width} dual variables {table.owner}{size}"
+    variables = "dual variable" if table.width == 1 else "dual variables"
+    return f"{shown}{more}; method={name}, {table.width} {variables} {table.owner}{size}"
 
 
 def _count(index: Any) -> int:

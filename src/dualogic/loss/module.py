@@ -71,9 +71,9 @@ class LogicLoss(KeptModule):
         >>> f, g = dl.categorical("f", 10, input="logits"), dl.categorical("g", 10, input="logits")
         >>> logic = dl.LogicLoss((g == 9) >> (f == 6), num_samples=100)
         >>> logic  # doctest: +ELLIPSIS
-        LogicLoss(rule: (g == 9) >> (f == 6); method=dual, 2 dual variables for each of 100 samples (8 B per sample, ...))
+        LogicLoss(rule: (g == 9) >> (f == 6); method=dual, 1 dual variable for each of 100 samples (4 B per sample, ...))
         >>> print(logic.memory())
-        8 B per sample, 800 B in total, float32 on cpu
+        4 B per sample, 400 B in total, float32 on cpu
         >>> logits = torch.zeros(2, 10, requires_grad=True)
         >>> logic(torch.tensor([7, 3]), f=logits, g=logits).backward()
         >>> logic.weights(torch.tensor([7]))["rule"].sum(-1)

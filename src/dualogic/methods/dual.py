@@ -33,7 +33,7 @@ class Dual(DistributionalMethod):
       count from what is usual; what an antecedent about classes loses goes to the likeliest other class; numbers that are
       predicted give way where that is the smaller change;
     - an ``or`` that is met by one operand does not pull at the others, and in an ``and`` what is met does not dilute what is not;
-    - small local softmax steps, and none for implications, whose weight follows the beliefs;
+    - small local softmax steps for ``and`` and ``or``; the weight of an implication follows the beliefs;
     - a scale ``delta`` that follows the typical cost of a violation, with a floor of 1: below it a rule that is nearly met
       outweighs the labels;
     - rules that are averaged, where those that a sample meets dilute those that it violates fourfold at most.
@@ -58,7 +58,6 @@ class Dual(DistributionalMethod):
         step: how far a visit moves a weight's logit (or the weight, if projected) per unit of gradient; not divided by
             the batch size.
         and_step: the same for ``and``; ``None`` for the same as ``step``.
-        imply_step: the same for implications, likewise; 0 leaves the weight to beliefs alone.
         rules: ``"mean"`` or ``"sum"`` of the rules' losses, or ``"violated"``: a mean that is heavier where few of many rules are
             violated; see :func:`~dualogic.losses.emphasis.emphasise`.
         rule: ``"softmax"``, ``"exponentiated"`` or ``"projected"``; see :mod:`dualogic.duals.rules`.
@@ -97,7 +96,6 @@ class Dual(DistributionalMethod):
     first: str = "decisive"
     step: float = 0.07
     and_step: float | None = None
-    imply_step: float | None = 0.0
     rules: str = "violated"
     rule: str = "softmax"
     local: bool = True
@@ -112,10 +110,8 @@ class Dual(DistributionalMethod):
         check_choice("implication", self.implication, ("rests", "or"))
         check_choice("first", self.first, tuple(LEADS))
         check_choice("rules", self.rules, ("violated", "mean", "sum"))
-        for name in ("and_step", "imply_step"):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise OptionError(f"{name} must be at least 0 and finite, or None for the same as step; got {value!r}")
+        if self.and_step is not None and not (math.isfinite(self.and_step) and self.and_step >= 0):
+            raise OptionError(f"and_step must be at least 0 and finite, or None for the same as step; got {self.and_step!r}")
         if not (math.isfinite(self.step) and self.step >= 0):
             raise OptionError(f"the dual step must be at least 0 and finite; got {self.step!r}")
         if not 0 <= self.share < 1:
@@ -149,7 +145,6 @@ class Dual(DistributionalMethod):
             "implication": "or",
             "first": "equal",
             "and_step": None,
-            "imply_step": None,
             "rules": "sum",
         }
         return cls(**{**printed, **options})

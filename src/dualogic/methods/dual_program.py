@@ -69,7 +69,7 @@ class DualProgram(DistributionalProgram):
         self.leads = LEADS[method.first]
         self.leaning = [level for level in self.plan.levels if level.operation == ">>" and not level.uniform]
         if self.leaning:
-            self.stored += ", and for each implication the odds of its beliefs and what was learned"
+            self.stored += ", and for each implication the odds of its beliefs"
         if self.unlabelled:
             self.stored += f", where no label shows {describe_unlabelled(self.unlabelled)}"
         finding = [path for level in self.leaning if level.share is None for path in level.paths]
@@ -82,14 +82,12 @@ class DualProgram(DistributionalProgram):
         self._yes_or_no = tuple([int(flags[side]) for side in (0, 1) for flags, count in asked for _ in range(count)])
         sizes = Counter(self.found_in)
         self._sizes = tuple(max(1, sizes[rule]) for rule in range(len(self.plan.names)))
-        slow, lean = (
-            1.0 if size is None or not method.step else size / method.step for size in (method.and_step, method.imply_step)
-        )
-        self.manner = Manner(method.local, method.share, self.plan.masked, slow, lean)
+        slow = 1.0 if method.and_step is None or not method.step else method.and_step / method.step
+        self.manner = Manner(method.local, method.share, self.plan.masked, slow)
         self.two_levels = find_two_levels(self.plan) if plain else None
-        learning = [level for level in self.plan.levels if not level.uniform and (level.operation != ">>" or self.manner.lean)]
+        learning = any(level.operation != ">>" and not level.uniform for level in self.plan.levels)
         self.still = not learning and not self.plan.masked
-        self.settled = [] if self.manner.lean else [branch for tree, _ in self.plan.roots for branch in find_settled(tree)]
+        self.settled = [branch for tree, _ in self.plan.roots for branch in find_settled(tree)]
         self.fixed = [number for tree, _ in self.plan.roots for number in find_fixed(tree)]
         self.closed = self.spreads is None and has_closed_form(self.plan)
         self.taught = tuple(sorted({leaf.operand[0] for leaf in self.plan.leaves if leaf.share != 1.0}))
@@ -331,10 +329,9 @@ class DualProgram(DistributionalProgram):
             columns = level.columns(rows)
             mask = columns != -torch.inf
             if level.operation == ">>":
-                odds, learned = columns.masked_fill(~mask, 0.0).unbind(1)
-                weight = self.rule.lean(odds, learned)
+                weight = torch.sigmoid(columns.masked_fill(~mask, 0.0))
                 sides = [1.0 - weight, weight]
-                found.update(split_by_path(level, torch.stack(sides[::-1] if level.turned else sides, 1)))
+                found.update(split_by_path(level, torch.cat(sides[::-1] if level.turned else sides, 1)))
                 continue
             if not self.plan.masked:
                 weights = self.rule.weights(columns, None)

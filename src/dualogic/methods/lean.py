@@ -1,7 +1,7 @@
 """The weights of an implication that rests: who moves, antecedent or consequent, for each sample.
 
-Such a level has two columns for each implication. The second holds what was learned, the first the log-odds that beliefs gave the
-weight on the consequent at the sample's latest visit; together they are the weight that the loss had then. Both are 0 at first.
+The weight follows from beliefs alone, anew at each visit. A table has one column for each implication: the log-odds that beliefs
+gave the weight on the consequent at the sample's latest visit, and 0 before the first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from torch import Tensor
 from dualogic.compile.implication import HALF, Beliefs, deny, divide, divide_believed, join_odds, possible_sides, rest
 from dualogic.compile.threshold import deny_threshold, divide_threshold, find_odds
 from dualogic.compile.tree import Level
-from dualogic.duals.rules import UpdateRule
 from dualogic.numerics import is_transformed
 
 RATE = 0.005
@@ -26,8 +25,6 @@ CLOSED, OPEN = 0.06, 0.08
 """How often a consequent is believed without its antecedent, when all of the antecedent is evidence, and when none is."""
 PRIOR = 100.0
 """How many entries are taken to have told that a consequent is believed with its antecedent only, before there were any."""
-DEAREST = 20.0
-"""Costs above this move weights no further."""
 PACES = (8, 2, 8)
 """How fast the means of beliefs run, the recent and the lasting one in an antecedent and the recent one in its consequent: step
 ``t`` counts ``n / (t + n)``."""
@@ -59,43 +56,30 @@ class Leaning:
     Attributes:
         values: the costs of antecedent and consequent, ``(batch, 2, ...)``.
         beliefs: in them.
-        both_odds: of these.
-        odds: what beliefs say about the weight on the consequent.
+        odds: what they say about the weight on the consequent.
         weight: on the consequent.
-        stored: the columns, ``(batch, 2, ...)``; ``None`` until they are read.
-        extent: as in :class:`~dualogic.methods.mixture.Joined`.
         slopes: what the cost rises by with either; ``None`` if autograd is to find them.
+        stored: the column, ``(batch, 1, ...)``; ``None`` until it is read.
     """
 
     values: Tensor
     beliefs: Beliefs
-    both_odds: Tensor
     odds: Tensor
     weight: Tensor
-    stored: Tensor | None
-    extent: tuple[int, ...]
-    slopes: tuple[Tensor, Tensor] | None
+    slopes: tuple[Tensor, Tensor] | None = None
+    stored: Tensor | None = None
 
     @property
     def result(self) -> Tensor:
         """Of the shape of the level's cost."""
         return self.weight
 
-    @property
-    def costs(self) -> Tensor:
-        """What the two ways to meet it cost: denying the antecedent, and the consequent; ``(batch, 2, ...)``."""
-        denied = torch.nn.functional.softplus(self.both_odds[:, 0])  # -log(1 - p)
-        return torch.stack([denied, self.values[:, 1]], 1).clamp_max(DEAREST)
-
 
 def lean(
     level: Level,
     values: Tensor,
     mask: Tensor | None,
-    columns: Tensor | None,
     stand: Stand,
-    rule: UpdateRule,
-    extent: tuple[int, ...],
     remember: bool,
     believed: Leaning | None = None,
     sloped: bool = False,
@@ -106,10 +90,7 @@ def lean(
         level: of the operation ``">>"``.
         values: the costs of antecedent and consequent, ``(batch, 2, *lanes, *axes)``.
         mask: where these are finite; ``None`` for everywhere.
-        columns: as stored, of the same shape, or 1 along axes that share them; ``None`` if nothing is learned.
         stand: how the antecedents stand, to be broadcast against a cost.
-        rule: how weights are stored.
-        extent: of this batch.
         remember: whether a step follows.
         believed: what happened here with what is believed, which then says what the antecedent is and who gives way.
         sloped: without a gradient, but with the slopes that make one.
@@ -117,7 +98,7 @@ def lean(
     sides = values if mask is None else possible_sides(values, mask)
     share = stand.share
     if level.compares[0]:
-        seen = Depths.of(sides.detach(), columns, rule, extent) if believed is None else believed
+        seen = _see_depths(sides.detach()) if believed is None else believed
         cost = divide_threshold(sides[:, 0], sides[:, 1], seen.weight, share, seen.values[:, 0])
         if mask is not None:
             cost = torch.where(mask[:, 1], cost, deny_threshold(sides[:, 0]))
@@ -135,7 +116,7 @@ def lean(
     second = both_odds[:, 1].clamp_min(-DOUBT) if level.compares[1] else both_odds[:, 1]
     odds = join_odds(both_odds[:, 0], second, share)
     odds = odds if stand.rates is None else odds + stand.rates
-    weight = rule.lean(odds, None if columns is None else columns[:, 1])
+    weight = torch.sigmoid(odds)
     slopes = None
     if mask is None and (sloped or not (torch.is_grad_enabled() or is_transformed())):
         cost, slopes = rest(both, beliefs, weight, share, sloped)
@@ -144,49 +125,30 @@ def lean(
         cost = divide(antecedent, consequent, weight, share, level.logarithmic)
         if mask is not None:
             cost = torch.where(mask[:, 1], cost, deny(antecedent, share, level.logarithmic))
-    return cost, Leaning(both, beliefs, both_odds, odds, weight, columns, extent, slopes) if remember else None
+    return cost, Leaning(both, beliefs, odds, weight, slopes) if remember else None
 
 
-class Depths(Leaning):
-    """What happened where antecedents compare numbers: they are no beliefs, and ``both_odds`` means nothing."""
-
-    @classmethod
-    def of(cls, values: Tensor, columns: Tensor | None, rule: UpdateRule, extent: tuple[int, ...]) -> Depths:
-        """From values without a gradient, see :mod:`dualogic.compile.threshold`."""
-        odds = find_odds(values)
-        weight = rule.lean(odds, None if columns is None else columns[:, 1])
-        return cls(values, Beliefs(values, values), values, odds, weight, columns, extent, None)
-
-    @property
-    def costs(self) -> Tensor:
-        denied = (-self.values[:, 0]).clamp_min(0.0)
-        return torch.stack([denied, self.values[:, 1]], 1).clamp_max(DEAREST)
+def _see_depths(values: Tensor) -> Leaning:
+    """Where antecedents compare numbers, see :mod:`dualogic.compile.threshold`: they are no beliefs."""
+    odds = find_odds(values)
+    return Leaning(values, Beliefs(values, values), odds, torch.sigmoid(odds))
 
 
-def lean_on(level: Level, seen: Leaning, rule: UpdateRule, slope: Tensor | None, exists: Tensor | None, share: float) -> Tensor:
-    """The moves of the two columns of a level, ``(batch, 2, ...)``.
+def follow(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
+    """What to add to the column of a level, ``(batch, 1, ...)``, for it to hold the latest odds.
 
     Args:
         level: of the operation ``">>"``.
-        seen: from :func:`lean`.
-        rule: how weights move.
-        slope: the step size times that of the loss, ``(batch, *lanes, *axes)``; ``None`` to learn nothing.
-        exists: where the implication is about something, of the same shape; ``None`` for everywhere.
-        share: of the weight, divided equally after the step.
+        seen: from :func:`lean`, with what is stored.
+        exists: where the implication is about something, ``(batch, *lanes, *axes)``; ``None`` for everywhere.
     """
     assert seen.stored is not None
-    latest = seen.odds - seen.stored[:, 0]
-    if slope is None:
-        both = torch.stack([latest, torch.zeros_like(latest)], 1)
-    else:
-        denied, missing = seen.costs.unbind(1)
-        move = rule.lean_move(seen.odds, seen.stored[:, 1], seen.weight, slope * (denied - missing), share)
-        both = torch.stack([latest, move.expand_as(latest)], 1)
+    move = seen.odds.unsqueeze(1) - seen.stored
     if exists is not None:
-        both = torch.where(exists.unsqueeze(1), both, 0.0)
+        move = torch.where(exists.unsqueeze(1), move, 0.0)
     if level.shared:
-        both = both.mean(tuple(2 + position for position in level.shared), keepdim=True)
-    return level.unfit(both, seen.extent, 0.0) if level.ragged else both
+        move = move.mean(tuple(2 + position for position in level.shared), keepdim=True)
+    return level.unfit(move, level.sizes, 0.0) if level.ragged else move
 
 
 def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:

@@ -12,7 +12,7 @@ from dualogic.compile.implication import unrest
 from dualogic.compile.plan import Plan
 from dualogic.compile.tree import Branch, JunctionBranch, Leaf, Level, QuantifierBranch
 from dualogic.duals.rules import UpdateRule
-from dualogic.methods.lean import TAUGHT, Leaning, Stand, lean, lean_on, note
+from dualogic.methods.lean import TAUGHT, Leaning, Stand, follow, lean, note
 
 
 @dataclasses.dataclass
@@ -79,7 +79,7 @@ class Mixture:
     def __call__(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
         columns = None
         if level.operation == ">>":
-            return self._lean(level, values, mask, extent)
+            return self._lean(level, values, mask)
         if self.rows is None or level.uniform:
             weights = _equal_weights(values, mask)
         else:
@@ -122,21 +122,19 @@ class Mixture:
                 self.led[level.number] = found
         return found
 
-    def _lean(self, level: Level, values: Tensor, mask: Tensor | None, extent: tuple[int, ...]) -> Tensor:
-        columns = None if self.rows is None else level.columns(self.rows)
-        if columns is not None and level.ragged:
-            columns = level.fit(columns, extent, values.shape[2:])
+    def _lean(self, level: Level, values: Tensor, mask: Tensor | None) -> Tensor:
         shape = (1, *values.shape[2 : 2 + level.lanes], *(1,) * (values.dim() - 2 - level.lanes))
         share, rates = self.stand(level)
         share = share.view(shape) if isinstance(share, Tensor) else share
         stand = Stand(share, None if rates is None else rates.view(shape))
         believed = self.believed.get(level.number)
         assert not isinstance(believed, Joined), "a level is one thing or the other"
-        result, seen = lean(
-            level, values, mask, columns, stand, self.rule, extent, self.joined is not None, believed, self.sloped
-        )
+        result, seen = lean(level, values, mask, stand, self.joined is not None, believed, self.sloped)
         if seen is not None and self.joined is not None:
             self.joined[level.number] = seen
+            if self.rows is not None:
+                columns = level.columns(self.rows)
+                seen.stored = level.fit(columns, level.sizes, values.shape[2:]) if level.ragged else columns
         return result
 
 
@@ -225,7 +223,6 @@ class Manner:
     share: float = 0.0  # of the weights, divided equally among the operands after a step
     masked: bool = False  # some connectives do not exist for some samples; theirs stay as they are
     slow: float = 1.0  # what the step of `and` is to that of `or`
-    lean: float = 1.0  # what that of implications is
 
 
 SMALLEST = 1e-20
@@ -278,8 +275,7 @@ def _descend(
     seen = mixture.joined[level.number]  # type: ignore[index]
     if isinstance(seen, Leaning):
         exists = slope != 0 if manner.masked else None
-        paced = slope * manner.lean if manner.lean else None
-        moves[level.number] = lean_on(level, seen, mixture.rule, paced, exists, manner.share)
+        moves[level.number] = follow(level, seen, exists)
         if level.share is None:
             notes[level.number] = note(level, seen, exists)
     elif not level.uniform:
@@ -371,15 +367,17 @@ def existing_columns(plan: Plan, mixture: Mixture, batch: int) -> Tensor:
         if level.uniform:
             continue
         seen = mixture.joined[level.number]  # type: ignore[index]
-        columns = seen.stored if isinstance(seen, Leaning) else seen.columns
-        mask = None if isinstance(seen, Leaning) else _shared_mask(level, seen.mask)
+        if isinstance(seen, Leaning):
+            columns, mask, extent = seen.stored, None, level.sizes
+        else:
+            columns, mask, extent = seen.columns, _shared_mask(level, seen.mask), seen.extent
         if mask is None:
             shape = (batch, *columns.shape[1:])  # type: ignore[union-attr]
             mask = torch.ones(shape, dtype=torch.bool, device=columns.device)  # type: ignore[union-attr]
         if level.ragged:
             # Operands past the end of this batch do not exist; connectives past it do, with weights nobody has moved yet.
-            operands = level.unfit(torch.ones_like(mask, dtype=torch.uint8), seen.extent, 0).bool()
-            mask = level.unfit(mask.to(torch.uint8), seen.extent, 1).bool()
+            operands = level.unfit(torch.ones_like(mask, dtype=torch.uint8), extent, 0).bool()
+            mask = level.unfit(mask.to(torch.uint8), extent, 1).bool()
             if mask.dim() > 2:
                 operands = operands.flatten(2).any(2).view(*mask.shape[:2], *(1,) * (mask.dim() - 2))
             mask = mask & operands

@@ -19,7 +19,7 @@ FORMER = "former default"
 NOT_TOLD = "not told which class has no labels"
 NEAREST = "first=nearest"
 UNLED = ("digits", "digits-mixed", "cifar10-stl10")  # no part of an *and* can lead: there is none, or all cost the same
-_BEFORE = {"implication": "or", "first": "equal", "and_step": None, "imply_step": None, "rules": "sum", "local": False}
+_BEFORE = {"implication": "or", "first": "equal", "and_step": None, "rules": "sum", "local": False}
 """What runs did that were made before these options were there."""
 _GONE = {"forget": 0.0, "schedule": None, "epoch": None}  # options that there were, and the value that switched each off
 
@@ -34,7 +34,8 @@ def read_method(text: str) -> Method | None:
         told = {str(word.arg): math.inf if word.arg in infinite else ast.literal_eval(word.value) for word in call.keywords}
     except (SyntaxError, ValueError):
         return None
-    given = {name: value for name, value in told.items() if name not in _GONE or value != _GONE[name]}
+    off = {**_GONE, "imply_step": 0.0 if told.get("implication", "or") == "rests" else told.get("imply_step")}  # not of an `or`
+    given = {name: value for name, value in told.items() if name not in off or value != off[name]}
     kind = getattr(methods, call.func.id, None)
     if not isinstance(kind, type) or not issubclass(kind, Method):
         return None
