@@ -90,7 +90,7 @@ def _class_label(reader: Reader, side: Side, other: Any) -> Any:
 
 
 def _class_index(reader: Reader, where: Tree[Token] | Token, value: str | float, operand: ClassExpression) -> int:
-    symbol = operand.symbol
+    symbol, value = operand.symbol, as_label(operand.symbol, value)
     if isinstance(value, str) and symbol.classes is not None and value not in symbol.classes:
         reason = f"{symbol.name!r} has no class {value!r}{suggest(value, symbol.classes)}"
         raise reader.source.error(where, reason, f"classes: {listed(symbol.classes)}")
@@ -130,9 +130,16 @@ def find_members(reader: Reader, token: Token, symbols: list[Categorical]) -> tu
 
 def has_class(symbol: Categorical, value: Any) -> bool:
     """Whether a symbol has a class of this name or index."""
+    value = as_label(symbol, value)
     if isinstance(value, str):
         return symbol.classes is not None and value in symbol.classes
     return isinstance(value, int) and 0 <= value < symbol.size
+
+
+def as_label(symbol: Categorical, value: Any) -> Any:
+    """A class as it is written; where classes are called by numbers, a number is a name, and not a position among them."""
+    named = any(label.isdecimal() for label in symbol.classes or ())
+    return str(value) if named and isinstance(value, int) else value
 
 
 def member_value(token: Token) -> str | float:
