@@ -187,6 +187,8 @@ BY_HAND = {
 @pytest.mark.parametrize("text", BY_HAND)
 def test_conveniences(text):
     assert dl.parse(text, NAMES) is BY_HAND[text]
+    copied = text.replace(" ", "\N{NO-BREAK SPACE}")  # from a page
+    assert dl.parse(copied, NAMES) is BY_HAND[text]
 
 
 def test_symbols_may_have_the_names_of_the_language():

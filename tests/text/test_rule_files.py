@@ -118,6 +118,11 @@ rule two: a
         assert rules["two"] is a
 
 
+def test_a_statement_indented_by_no_break_spaces():
+    text = "bool a\nrule one:\n\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}a\nrule two: a\N{NO-BREAK SPACE}\n"
+    assert dict(dl.parse_rules(text)) == dict.fromkeys(["one", "two"], dl.boolean("a"))
+
+
 def test_a_file_trains_as_it_is(tmp_path):
     file = tmp_path / "digits.rules"
     file.write_bytes("\ufeffclass f, g: 10\r\nrule six:\r\n  g is 9 -> f is 6\r\nrule not_both: not (f is 0 and g is 1)".encode())
@@ -228,6 +233,9 @@ CASES = {
     "empty": ("", 1, "^", "there is no rule here"),
     "rule without a name": ("bool a\nrule a", 2, "      ^", "':' was expected"),
     "two on a line": ("bool a; rule r: a", 1, "      ^", "a line of its own"),
+    "range in round brackets": ("var x in (0, 1)", 1, "         ^", r"expected '\['\Z"),
+    "name that is a word": ("class if: 3", 1, "      ^^", "'if' has a meaning already; choose another name"),
+    "assignment in a declaration": ("class f = {a, b}", 1, "        ^", "':' in a declaration"),
     "assignment in a rule": ("var x\nrule r: x = 1", 2, "          ^", "write '=='"),
 }
 

@@ -67,7 +67,7 @@ def _refuse(reader: Reader, side: Side, other: Side, sign: str) -> None:
         what = f"the group {value.name!r}" if isinstance(value, Group) else "a set of classes"
         raise reader.source.error(tree, f"{what} cannot be compared by '{sign}'", "write 'in' or 'not in'")
     if isinstance(value, Formula):
-        remedy = "to say that two formulas are both true or both false, write 'iff'"
+        remedy = "write 'iff' for 'both are true or both false', it alone for 'it is true', and 'not' for 'it is false'"
         chained = "a comparison of a comparison is written as a chain without parentheses: 0 <= x <= 1"
         raise reader.source.error(tree, f"{describe_value(value)} cannot be compared by '{sign}'", remedy, chained)
     if isinstance(value, str) and not isinstance(other[1], ClassExpression):
@@ -106,7 +106,7 @@ def _among(reader: Reader, left: Side, right: Side) -> Formula:
         if isinstance(side[1], Undeclared):
             raise reader.unknown(side[1].token)
     if not isinstance(operand, ClassExpression):
-        raise reader.source.error(tree, f"'in' asks about a class; this is {describe_value(operand)}")
+        raise reader.source.error(tree, f"'in' asks about a class; this is {describe_value(operand)}", "a range is 0 <= x <= 1")
     if isinstance(classes, ClassSet):
         members = [(token, member) for token in classes.tokens for member in find_members(reader, token, [operand.symbol])]
         indices = [_class_index(reader, token, member, operand) for token, member in members]
