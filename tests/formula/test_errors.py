@@ -57,6 +57,16 @@ CASES = {
     "bool in a term": (lambda: x + True, FormulaTypeError, r"a plain bool \(True\)"),
     "string in a term": (lambda: x <= "1", FormulaTypeError, "expected a term, a number or an array"),
     "None in a term": (lambda: x == None, FormulaTypeError, "expected a term, a number or an array"),  # noqa: E711
+    "mean": (lambda: p.mean() <= 1, FormulaTypeError, r"p has .*\.sum\(\).*dl.apply\(function, p\)"),
+    "rest of a division": (lambda: x % 2 == 0, FormulaTypeError, r"dl.apply\(function, x\)"),
+    "whole division": (lambda: 1 // x == 0, FormulaTypeError, r"dl.apply\(function, x\)"),
+    "hat as a power": (lambda: x ^ 2, FormulaTypeError, r"x has \+ - \* / \*\*"),
+    "function of math": (lambda: math.exp(x) <= 1, FormulaTypeError, r"dl.apply\(function, x\)"),
+    "rounding": (lambda: round(x) <= 1, FormulaTypeError, r"dl.apply\(function, x\)"),
+    "hat between formulas": (lambda: a ^ (x <= 1), FormulaTypeError, r"dl.Xor\(a, b\)"),
+    "hat after a number": (lambda: f ^ 2, FormulaTypeError, r"has \+ - \* \*\* and abs"),
+    "largest truth": (a.max, FormulaTypeError, "no number that can be added"),
+    "mask as an axis": (lambda: (r <= 1).all(valid), FormulaTypeError, r"given by name: \.all\(where=valid\)"),
     "NaN in a rule": (lambda: x <= math.nan, FormulaTypeError, "must be finite; got nan"),  # noqa: PLW0177
     "infinity in a rule": (lambda: x <= math.inf, FormulaTypeError, "must be finite; got inf"),
     "NaN in an array": (lambda: p <= [0, math.nan, 1], FormulaTypeError, "must be finite"),
