@@ -170,6 +170,12 @@ CASES = {
     "name of a wrong type": (lambda: dl.var(3), SymbolError, "Python identifier"),
     "name with a space": (lambda: dl.var("a b"), SymbolError, "Python identifier.*by keyword"),
     "keyword as a name": (lambda: dl.var("lambda"), SymbolError, "Python identifier"),
+    "name that Python reads as another": (
+        lambda: dl.var("\N{MICRO SIGN}"),
+        SymbolError,
+        "write '\N{GREEK SMALL LETTER MU}' for the variable",
+    ),
+    "accent by itself": (lambda: dl.axis("e\u0301", max=2), SymbolError, "write '\u00e9' for the axis"),
     "not a function": (lambda: dl.apply(3, x), FormulaTypeError, "needs a function first"),
     "function without terms": (lambda: dl.apply(torch.sigmoid), FormulaTypeError, "at least one term"),
     "function that loses the batch": (lambda: dl.apply(torch.sum, p), ShapeError, "first axis is the batch"),
