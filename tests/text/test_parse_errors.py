@@ -103,6 +103,7 @@ CASES = [
     ("f in x", "     ^", "expected classes behind 'in'"),
     ("f in furry", "     ^^^^^", "'furry' is not declared"),
     ("f == {1}", "     ^^^", "cannot be compared by '=='", "write 'in'"),
+    ("k in {cat} or {owl}", "              ^^^^^", "this is a set of classes", r"'f in \{1, 2\}'"),
     ("a == b", "^", "a truth value cannot be compared", "write 'iff'"),
     ("(0 <= x) <= 1", " ^^^^^^", "a formula cannot be compared", "0 <= x <= 1"),
     ("x == 'a'", "     ^^^", "the other side is not a class"),

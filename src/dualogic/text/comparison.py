@@ -11,7 +11,7 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
 from dualogic.formula.number import NumberExpression
 from dualogic.formula.symbol import Categorical, ClassExpression
-from dualogic.text.names import Group, describe_value
+from dualogic.text.names import ClassSet, Group, describe_value
 from dualogic.text.source import listed, read_number, read_string
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ class Undeclared:
     """A name that stands for nothing by itself; perhaps for a class of what it is compared with."""
 
     token: Token
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassSet:
-    """``{bus, "pick-up", 3}``: classes of what stands before ``in``, or groups of them."""
-
-    tokens: tuple[Token, ...]
 
 
 def link(reader: Reader, sign: str, left: Side, right: Side) -> Formula:
