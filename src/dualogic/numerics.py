@@ -27,9 +27,15 @@ def is_transformed() -> bool:
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
+def is_batched() -> bool:
+    """Whether ``torch.vmap`` is at work, where a tensor stands for many and none of its numbers can be read."""
+    levels = torch._C._functorch.get_interpreter_stack() or ()
+    return any(level.key() == torch._C._functorch.TransformType.Vmap for level in levels)
+
+
 def negative_log(probability: Tensor) -> Tensor:
     """``-log p`` of any shape, never negative and finite at 0: at most ``-log`` of the smallest normal number (87 in float32)."""
-    if torch.compiler.is_compiling() or not probability.requires_grad:
+    if is_transformed() or not probability.requires_grad:
         return _negative_log(probability)
     result: Tensor = _NegativeLog.apply(probability)  # type: ignore[no-untyped-call]
     return result

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 
 import dualogic as dl
 import strategies
-from dualogic.errors import ParseError, SizeError, SymbolError
+from dualogic.errors import FormulaTypeError, ParseError, SizeError, SymbolError
 from dualogic.formula.function import Application
 from dualogic.formula.node import walk
 from dualogic.formula.shape import Ragged
@@ -92,6 +92,12 @@ def test_shared_parts_that_would_never_be_written_out(tmp_path):
     with pytest.raises(SizeError, match=r"it would have 6,000,048 bytes"):
         dl.RuleSet({"r": dl.constant("many", torch.full((10**6,), 0.25)).sum() <= dl.var("x")}).save(tmp_path / "my.rules")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rules", [[dl.boolean("b")], dl.boolean("b"), {1: dl.boolean("b")}])
+def test_rules_need_names(rules):
+    with pytest.raises(FormulaTypeError, match=r'a RuleSet needs names: \{"first": a >> b\}; got a '):
+        dl.RuleSet(rules)
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -123,6 +123,28 @@ def test_gradients(formula, data, class_cost):
     )
 
 
+@settings(max_examples=50)
+@given(strategies.quantified() | strategies.formulas(), st.data(), st.sampled_from(["probability", "log"]))
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_transforms_of_torch(formula, data, class_cost):
+    """``torch.vmap`` over batches of one, and ``torch.func.grad``."""
+    tensors = data.draw(strategies.bindings(formula))
+    single = {name: tensor.unsqueeze(1) for name, tensor in tensors.items()}
+    costs = torch.vmap(lambda bound: formula.cost(class_cost, **bound))(single)
+    torch.testing.assert_close(costs.squeeze(1), formula.cost(class_cost, **tensors), equal_nan=True)
+    held = torch.vmap(lambda bound: formula.satisfied(**bound))(single)
+    assert torch.equal(held.squeeze(1), formula.satisfied(**tensors))
+
+    def total(numbers):
+        return formula.cost(class_cost, **tensors | numbers).sum()
+
+    numbers = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items() if tensor.is_floating_point()}
+    found = torch.func.grad(total)({name: tensor.detach() for name, tensor in numbers.items()})
+    expected = torch.autograd.grad(total(numbers), list(numbers.values()), materialize_grads=True)
+    for gradient, other in zip(found.values(), expected, strict=True):
+        torch.testing.assert_close(gradient, other, equal_nan=True)
+
+
 @pytest.mark.parametrize("batch", [0, 1, 37])
 def test_batch_sizes(batch):
     formula = ((strategies.p <= 1) | (strategies.f == 1)).all() & (strategies.x < strategies.y)

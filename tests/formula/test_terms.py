@@ -1,12 +1,16 @@
 """Terms and indexing against numpy."""
 
+import contextlib
 import itertools
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import dualogic as dl
+from dualogic.errors import ShapeError
 
 d = dl.var("d", 2, 3, 4)
 VALUES = torch.arange(48.0, dtype=torch.float64).reshape(2, 2, 3, 4) - 20
@@ -48,6 +52,22 @@ def test_indexing_is_numpys(key):
     assert d[key].shape == expected.shape[1:]
     assert result.shape == expected.shape
     assert np.array_equal((d[key] <= -1000).cost(d=VALUES).numpy(), expected + 1000)
+
+
+ENTRIES = st.one_of(
+    st.integers(-2, 1),
+    st.builds(slice, *[st.none() | st.integers(-3, 3)] * 2, st.sampled_from([None, 1, 2, -1])),
+    st.lists(st.integers(-2, 1), min_size=1, max_size=3),
+    st.sampled_from([None, ...]),
+)
+
+
+@given(st.lists(ENTRIES, max_size=5).map(tuple))
+@example((slice(None), [1, 0], ..., 0))
+def test_any_index_is_numpys_or_refused(key):
+    with contextlib.suppress(ShapeError):
+        chosen = d[key]
+        assert np.array_equal((chosen <= -1000).cost(d=VALUES)[0].numpy(), VALUES[0].numpy()[key] + 1000)
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(KEYS[:8], [0, slice(1, None), (..., -1), None])), ids=str)

@@ -82,6 +82,19 @@ def test_groups_of_unnamed_classes():
     assert rules["r"] is dl.categorical("f", 10).isin([0, 2, 4, 6, 8])
 
 
+@pytest.mark.parametrize("names", [["1", "2", "3"], ["2", "1", "0"], ["10", "5", "many"]])
+@pytest.mark.parametrize("text", ["r is {0}", "r == {0}", "{0} is r", "r in {{{0}}}", "r in [{0}]", "r.isin([{0}])", "r in g"])
+def test_a_number_is_the_class_of_that_name(names, text):
+    """Where classes are called by numbers, a number is no position: of the grades 1, 2 and 3 it is not the next one."""
+    for name in filter(str.isdecimal, names):
+        file = f"class r: {{{', '.join(names)}}}\ngroup g = {{{name}}}\nmembership m of r = {{g}}\nrule a: {text.format(name)}"
+        rules = dl.parse_rules(file)
+        assert rules["a"] is (dl.categorical("r", 3, classes=names) == name)
+        assert rules.names["m"] is dl.constant("m", [[float(other == name)] for other in names])
+    with pytest.raises(ParseError, match=r"'r' has no class '7'"):
+        dl.parse_rules(f"class r: {{{', '.join(names)}}}\ngroup g of r = {{{names[0]}}}\nrule a: {text.format(7)} and r is 7")
+
+
 def test_layout():
     text = """\
 # A comment at the top.
@@ -103,6 +116,11 @@ rule two: a
         rules = dl.parse_rules(variant)
         assert rules["one"] is (x <= 1).all() & (x >= 0).all()
         assert rules["two"] is a
+
+
+def test_a_statement_indented_by_no_break_spaces():
+    text = "bool a\nrule one:\n\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}a\nrule two: a\N{NO-BREAK SPACE}\n"
+    assert dict(dl.parse_rules(text)) == dict.fromkeys(["one", "two"], dl.boolean("a"))
 
 
 def test_a_file_trains_as_it_is(tmp_path):
@@ -215,6 +233,9 @@ CASES = {
     "empty": ("", 1, "^", "there is no rule here"),
     "rule without a name": ("bool a\nrule a", 2, "      ^", "':' was expected"),
     "two on a line": ("bool a; rule r: a", 1, "      ^", "a line of its own"),
+    "range in round brackets": ("var x in (0, 1)", 1, "         ^", r"expected '\['\Z"),
+    "name that is a word": ("class if: 3", 1, "      ^^", "'if' has a meaning already; choose another name"),
+    "assignment in a declaration": ("class f = {a, b}", 1, "        ^", "':' in a declaration"),
     "assignment in a rule": ("var x\nrule r: x = 1", 2, "          ^", "write '=='"),
 }
 

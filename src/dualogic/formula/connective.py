@@ -97,6 +97,8 @@ class Formula(Node):
     def _quantify(self, operation: str, dim: Any, where: Any, duals: str) -> Formula:
         if duals not in ("each", "tied"):
             raise OptionError(f"duals must be 'each' or 'tied' in .{operation}(); got {duals!r}")
+        if isinstance(dim, MaskExpression):
+            raise FormulaTypeError(f"a mask is given by name: .{operation}(where={dim}); got it as an axis, in {self.brief()}")
         dims = normalize_dims(dim, self.shape, self)
         return Quantifier(operation, self, dims, None if where is None else as_mask(where), duals == "tied")
 
@@ -115,10 +117,11 @@ class Formula(Node):
     def _no_number(self, *others: Any) -> Formula:
         raise FormulaTypeError(
             f"{self.brief()} is true or false, and no number that can be added or multiplied. To count how many hold write "
-            f"dl.AtMost(1, a, b) or dl.ExactlyOne(a, b); to compute with a probability bind it to a dl.var"
+            f"dl.AtMost(1, a, b), dl.ExactlyOne(a, b) or dl.Xor(a, b); to compute with a probability bind it to a dl.var"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = sum = _no_number
+    __xor__ = __rxor__ = max = min = mean = _no_number
 
     def to_nnf(self) -> Formula:
         """An equivalent formula of ``&``, ``|``, quantifiers and (negated) atoms only, with the same cost.

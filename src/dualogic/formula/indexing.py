@@ -42,11 +42,13 @@ def resolve_index(shape: Shape, key: Any, where: Node) -> tuple[tuple[Item, ...]
     lists = sum(item[0] == "take" for item in items)
     if lists > 1:
         raise ShapeError(f"only one list of positions is allowed in an index, in {where.brief()}; index in two steps")
-    advanced = [place for place, item in enumerate(items) if item[0] in ("at", "take")]
-    if lists and advanced[-1] - advanced[0] >= len(advanced):
+    advanced = [number for number, item in enumerate(items) if item[0] in ("at", "take")]
+    # Also a '...' that stands for no axis keeps them apart.
+    apart = lists and consumed == len(shape) and advanced[0] < place <= advanced[-1]
+    if lists and (apart or advanced[-1] - advanced[0] >= len(advanced)):
         raise ShapeError(
-            f"numpy moves the axis of a list of positions (here a backwards slice is one too) to the front when a slice or None "
-            f"stands between it and an int, in {where.brief()}; index in two steps to say which order is meant"
+            f"numpy moves the axis of a list of positions (here a backwards slice is one too) to the front when a slice, None or "
+            f"'...' stands between it and an int, in {where.brief()}; index in two steps to say which order is meant"
         )
     return tuple(items), tuple(result)
 

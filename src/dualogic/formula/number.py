@@ -51,7 +51,8 @@ class NumberExpression(Operators["NumberExpression"]):
             f"side; for anything else use a table, as in dl.apply(lambda n: n % 10, {self.brief()}, name='last_digit')"
         )
 
-    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __matmul__ = __rmatmul__ = _no_fraction
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _no_fraction
+    __matmul__ = __rmatmul__ = __xor__ = _no_fraction
 
     def __getitem__(self, key: Any) -> NumberExpression:
         raise FormulaTypeError(f"index the classes inside {self.brief()} instead of the whole, as in a[0] + b[0]")

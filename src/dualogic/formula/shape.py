@@ -10,6 +10,7 @@ import dataclasses
 import keyword
 import math
 import operator
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -42,6 +43,8 @@ def check_name(name: object, what: str) -> str:
         raise SymbolError(
             f"the name of a {what} must be a Python identifier, because tensors are bound to it by keyword; got {name!r}"
         )
+    if name != (read := unicodedata.normalize("NFKC", name)):
+        raise SymbolError(f"Python reads {name!r} as {read!r} where a tensor is bound by keyword; write {read!r} for the {what}")
     if name in RESERVED_NAMES:
         raise SymbolError(
             f"{name!r} cannot name a {what}: it is an argument of dualogic's own calls "

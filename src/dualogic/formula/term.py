@@ -78,6 +78,15 @@ class Term(Operators["Term"]):
         """Minimum over declared axes (all of them by default)."""
         return self._reduce("min", dim)
 
+    def _no_function(self, *_: Any, **__: Any) -> Any:
+        raise FormulaTypeError(
+            f"{self.brief()} has + - * / **, abs, .sum(), .max(), .min() and @ a constant; for anything else write "
+            f"dl.apply(function, {self.brief()}), where the function gets a tensor with the batch first"
+        )
+
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __xor__ = __round__ = __float__ = __int__ = _no_function
+    mean = prod = std = exp = log = sqrt = _no_function
+
     _no_loop = "a term cannot be looped over; index it ({0}[0]), sum it with .sum(), or quantify with .all() or .any()"
     _no_truth = "the term {0} has no truth value before tensors are bound; compare it with a number"
     _no_formula = (
@@ -186,8 +195,6 @@ def as_term(value: Any) -> Term:
         return value
     if isinstance(value, bool):
         raise FormulaTypeError(f"a plain bool ({value}) stands where a number or a term is expected")
-    if isinstance(value, (int, float)):
-        return Number(float(value))
     if isinstance(value, Node):
         kind = type(value).__name__
         raise FormulaTypeError(f"{value} is a {kind}, not a real-valued term; compare it by itself and join with '&'")

@@ -11,7 +11,7 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
 from dualogic.formula.number import NumberExpression
 from dualogic.formula.symbol import Categorical, ClassExpression
-from dualogic.text.names import Group, describe_value
+from dualogic.text.names import ClassSet, Group, describe_value
 from dualogic.text.source import listed, read_number, read_string
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ class Undeclared:
     """A name that stands for nothing by itself; perhaps for a class of what it is compared with."""
 
     token: Token
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassSet:
-    """``{bus, "pick-up", 3}``: classes of what stands before ``in``, or groups of them."""
-
-    tokens: tuple[Token, ...]
 
 
 def link(reader: Reader, sign: str, left: Side, right: Side) -> Formula:
@@ -67,7 +60,7 @@ def _refuse(reader: Reader, side: Side, other: Side, sign: str) -> None:
         what = f"the group {value.name!r}" if isinstance(value, Group) else "a set of classes"
         raise reader.source.error(tree, f"{what} cannot be compared by '{sign}'", "write 'in' or 'not in'")
     if isinstance(value, Formula):
-        remedy = "to say that two formulas are both true or both false, write 'iff'"
+        remedy = "write 'iff' for 'both are true or both false', it alone for 'it is true', and 'not' for 'it is false'"
         chained = "a comparison of a comparison is written as a chain without parentheses: 0 <= x <= 1"
         raise reader.source.error(tree, f"{describe_value(value)} cannot be compared by '{sign}'", remedy, chained)
     if isinstance(value, str) and not isinstance(other[1], ClassExpression):
@@ -90,7 +83,7 @@ def _class_label(reader: Reader, side: Side, other: Any) -> Any:
 
 
 def _class_index(reader: Reader, where: Tree[Token] | Token, value: str | float, operand: ClassExpression) -> int:
-    symbol = operand.symbol
+    symbol, value = operand.symbol, as_label(operand.symbol, value)
     if isinstance(value, str) and symbol.classes is not None and value not in symbol.classes:
         reason = f"{symbol.name!r} has no class {value!r}{suggest(value, symbol.classes)}"
         raise reader.source.error(where, reason, f"classes: {listed(symbol.classes)}")
@@ -106,7 +99,7 @@ def _among(reader: Reader, left: Side, right: Side) -> Formula:
         if isinstance(side[1], Undeclared):
             raise reader.unknown(side[1].token)
     if not isinstance(operand, ClassExpression):
-        raise reader.source.error(tree, f"'in' asks about a class; this is {describe_value(operand)}")
+        raise reader.source.error(tree, f"'in' asks about a class; this is {describe_value(operand)}", "a range is 0 <= x <= 1")
     if isinstance(classes, ClassSet):
         members = [(token, member) for token in classes.tokens for member in find_members(reader, token, [operand.symbol])]
         indices = [_class_index(reader, token, member, operand) for token, member in members]
@@ -130,9 +123,16 @@ def find_members(reader: Reader, token: Token, symbols: list[Categorical]) -> tu
 
 def has_class(symbol: Categorical, value: Any) -> bool:
     """Whether a symbol has a class of this name or index."""
+    value = as_label(symbol, value)
     if isinstance(value, str):
         return symbol.classes is not None and value in symbol.classes
     return isinstance(value, int) and 0 <= value < symbol.size
+
+
+def as_label(symbol: Categorical, value: Any) -> Any:
+    """A class as it is written; where classes are called by numbers, a number is a name, and not a position among them."""
+    named = any(label.isdecimal() for label in symbol.classes or ())
+    return str(value) if named and isinstance(value, int) else value
 
 
 def member_value(token: Token) -> str | float:

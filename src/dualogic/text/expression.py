@@ -13,8 +13,8 @@ from dualogic.formula.node import Node
 from dualogic.formula.number import NumberExpression
 from dualogic.formula.symbol import ClassExpression, MaskExpression
 from dualogic.formula.term import Term
-from dualogic.text.comparison import ClassSet, Undeclared, link
-from dualogic.text.names import FUNCTIONS, Function, Group, describe_value
+from dualogic.text.comparison import Undeclared, link
+from dualogic.text.names import FUNCTIONS, ClassSet, Function, Group, describe_value
 from dualogic.text.source import Source, calculate, listed, read_number, read_string
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Reader:
             return value
         remedies: list[tuple[Any, str]] = [
             (ClassExpression, "compare it with a class, as in 'f == 3'"),
+            ((ClassSet, Group), "say what is in it, as in 'f in {1, 2}'"),
             (MaskExpression, "a mask says what exists: pass it as where= to .all() or .any(), or declare a bool"),
             ((Term, NumberExpression, int, float), "compare it with something, as in 'x <= 1'"),
         ]
@@ -197,7 +198,7 @@ class Reader:
         if name == "probabilities":
             raise self.source.error(name, "'.probabilities' has no parentheses behind it")
         positional, keywords = self._arguments(given)
-        if name == "isin" and len(positional) == 1 and isinstance(positional[0], (ClassSet, Group)):
+        if name == "isin" and len(positional) == 1 and isinstance(positional[0], (ClassSet, Group, list)):
             return link(self, "in", (operand, value), (given, positional[0]))
         return getattr(value, name)(*positional, **keywords)
 

@@ -38,6 +38,13 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
+class ClassSet:
+    """``{bus, "pick-up", 3}``: the tokens of classes of what stands before ``in``, or of groups of them."""
+
+    tokens: tuple[Any, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Function:
     """A user's function, as in ``dl.apply``; with the terms it is known to give, whose axes were declared by hand."""
 
@@ -68,6 +75,7 @@ def describe_value(value: Any) -> str:
         (Formula, "a formula"),
         (Axis, "an axis"),
         (Group, "a group of classes"),
+        (ClassSet, "a set of classes"),
         (Function, "a function"),
         ((int, float), "a number"),
         (str, "a text in quotes"),

@@ -100,6 +100,8 @@ class RuleSet(Mapping[str, Formula]):
         path: str | None = None,
         ranges: Ranges | None = None,
     ) -> None:
+        if not isinstance(rules, Mapping) or not all(isinstance(name, str) for name in rules):
+            raise FormulaTypeError(f'a RuleSet needs names: {{"first": a >> b}}; got a {type(rules).__name__}, {rules!r:.99}')
         self._rules = {name: as_formula(formula, f"rule {name!r}") for name, formula in rules.items()}
         self.names: Mapping[str, Any] = collect_declared(self._rules.values()) if names is None else names
         self.symbols: Mapping[str, Node] = {name: value for name, value in self.names.items() if isinstance(value, SYMBOLS)}

@@ -12,9 +12,9 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.shape import Axis, as_int, axis, check_name, format_shape
 from dualogic.formula.symbol import Categorical, categorical, mask, var
 from dualogic.formula.term import constant
-from dualogic.text.comparison import ClassSet, find_members, has_class, member_value
+from dualogic.text.comparison import as_label, find_members, has_class, member_value
 from dualogic.text.expression import Reader
-from dualogic.text.names import Group, describe_value
+from dualogic.text.names import ClassSet, Group, describe_value
 from dualogic.text.source import Source, listed, read_number, read_string
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Declarations(Reader):
         foreign = [member for member in group if not has_class(symbol, member)]
         if foreign:
             raise self.source.error(token, f"the group {group.name!r} has {foreign[0]!r}, which is no class of {symbol.name!r}")
-        return {symbol.class_index(member) for member in group}
+        return {symbol.class_index(as_label(symbol, member)) for member in group}
 
     def _categorical(self, token: Token) -> Categorical:
         value = self._name(token)

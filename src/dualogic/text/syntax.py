@@ -20,22 +20,25 @@ SIGNS = {"_RIGHT_ROUND": ")", "_RIGHT_SQUARE": "]", "_RIGHT_BRACE": "}", "_COMMA
 SIGNS |= {"_THEN": "then", "_MAX": "max", "_FOR": "for", "_EACH": "each", "_FROM": "from", "_OF": "of"}
 
 HINTS = {
+    "<=>": "write 'iff'",
     "=>": "write '->' or 'implies' for an implication, or '>=' for 'at least'",
     "=<": "write '<=' for 'at most'",
-    "=": "write '==' to compare; '=' only gives a name to something, in let, constant and group",
+    "=": "write '==' to compare, and ':' in a declaration; '=' only gives a name to something, in let, constant and group",
     "&&": "write '&' or 'and'",
     "||": "write '|' or 'or'",
-    "!": "write 'not' or '~'",
+    **dict.fromkeys("!¬", "write 'not' or '~'"),
     "≤": "write '<='",
     "≥": "write '>='",
     "≠": "write '!='",
     "∧": "write 'and'",
     "\N{LOGICAL OR}": "write 'or'",
-    "¬": "write 'not'",
-    "→": "write '->'",
-    "⇒": "write '->'",
+    **dict.fromkeys("→⇒", "write '->'"),
     "↔": "write 'iff'",
-    **dict.fromkeys("“”", 'write straight quotes: "..."'),
+    **dict.fromkeys("“”„\u2018\u2019", 'write straight quotes: "..."'),
+    **dict.fromkeys("\u2013—\u2212", "write '-'"),
+    **dict.fromkeys("\u00d7·", "write '*'"),
+    **dict.fromkeys("^²³", "write '**' for a power: x ** 2"),
+    "//": "a comment begins with '#', and numbers are divided by '/'",
     ";": "write each statement on a line of its own",
     "else": "an 'if' has no 'else' here; write a second rule: if not ... then ...",
 }
@@ -44,9 +47,13 @@ HINTS = {
 QUOTES = 'a name with other characters than letters, digits and _ stands in quotes: "semi-trailer"'
 PHRASES = {
     r"\b(If|IF|Then|THEN|And|AND|Or|OR|Not|NOT|Is|IS|In|IN)\b[^,]*$": "words such as 'if' and 'not' are written in small letters",
-    r"\bwhen(ever)? \S+$| unless$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
+    r"\bwhen(ever)? \S+$| (unless|when|only)$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
     r" between$": "write 0 <= x <= 5 for 'between'",
     r"\bone of$": "write 'in' for 'one of': pet in {cat, dog}",
+    r"\bis (not )?in$": "write 'in' or 'not in', without 'is'",
+    r"\bis an? \w+$": "write no article: pet is cat",
+    r"\b(n?either \w+| xor)$": "write 'a or b', 'not (a or b)' for 'neither', and Xor(a, b) where only one may hold",
+    r"\b(equals?|greater|larger|higher|more|less|smaller|lower|fewer)( than| to)?$": "write '==', '>' or '<'",
     r"\bat (least|most)$": "write '>=' or '<=' for a number; AtMost(2, a, b, c) counts how many hold",
     r"^class [^{]*,$": "the names of classes stand in braces: class pet: {cat, dog}",
     r"^rule [^:]*$": QUOTES,
@@ -70,7 +77,7 @@ def split(source: Source) -> Iterator[tuple[int, str]]:
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
     margin = min(indents, default=0)
     at_margin = [line[margin:] if not line[:margin].strip() else "" for line in lines]
-    starts = [number for number, rest in enumerate(at_margin) if rest.strip() and rest[0] not in " \t#)]}"]
+    starts = [number for number, rest in enumerate(at_margin) if rest.strip() and rest[0] not in " \t\u00a0#)]}"]
     for start, end in zip(starts, [*starts[1:], len(lines)]):
         match = _WORD.match(lines[start], margin)
         word = match[0] if match else lines[start][margin : margin + 1]
@@ -155,18 +162,18 @@ def _explain(source: Source, where: Place, accepted: Collection[str], token: Tok
 
 def _hint(before: str, rest: str, found: str, kind: str, accepted: set[str]) -> str | None:
     for sign in HINTS if kind not in ("EQUAL", "UNEQUAL") else ():
-        if rest.startswith(sign) and not (sign.isalpha() and rest[len(sign) : len(sign) + 1].isalnum()):
+        begun = not sign.isalpha() and before.endswith(sign[:-1]) and rest.startswith(sign[-1])
+        if begun or (rest.startswith(sign) and not (sign.isalpha() and rest[len(sign) : len(sign) + 1].isalnum())):
             return HINTS[sign]
-    if {"STRING", "NAME"} <= accepted and "_LEFT_ROUND" not in accepted and found.isidentifier():
-        return f'{found!r} has a meaning already; as the name of a class it stands in quotes: "{found}"'
+    if "NAME" in accepted and "_LEFT_ROUND" not in accepted and found.isidentifier():
+        other = f'as the name of a class it stands in quotes: "{found}"' if "STRING" in accepted else "choose another name"
+        return f"{found!r} has a meaning already; {other}"
     if kind == "_IF" and "EQUAL" in accepted:
         return "the condition comes first: if ... then ..."
     if kind in ("_ARROW", "_IMPLIES", "_IFF", "_DOUBLE_ARROW", "_GIVEN", "_IF"):
         return "several of '->', 'implies', 'iff', 'given' and 'if' need parentheses to say what belongs together: a -> (b -> c)"
     if kind == "NOT":
         return "'not' binds looser than signs such as '&': write 'and not', or put it in parentheses"
-    if before.endswith(found) and found in ("&", "|"):
-        return HINTS[found * 2]
     if re.search(r"\b(forall|exists|all|any|some)$", before):
         return "write (...).all() for 'every', and (...).any() for 'some'"
     if not kind and found in ('"', "'"):
@@ -185,7 +192,8 @@ def expected(accepted: Collection[str]) -> str:
     else:
         kinds = {"NAME": "a name", "NUMBER": "a whole number", "STRING": "a name in quotes", "_LEFT_BRACE": "'{'"}
         parts += [kinds[kind] for kind in kinds if kind in accepted]
-        parts += ["'('"] if "_LEFT_ROUND" in accepted and "_DOT" not in accepted else []
+        opening = {"_LEFT_ROUND": "'('", "_LEFT_SQUARE": "'['"} if "_DOT" not in accepted else {}
+        parts += [opening[kind] for kind in opening if kind in accepted]
     parts += [repr(SIGNS[kind]) for kind in SIGNS if kind in accepted]
     parts += ["'logits'", "'probs'"] if "INPUT" in accepted else []
     parts += ["a comparison such as '<=' or '=='"] if "EQUAL" in accepted else []
