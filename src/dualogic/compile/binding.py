@@ -83,7 +83,7 @@ class Binder:
         batch: tuple[int, str] | None = None
         device: tuple[torch.device, str] | None = None
         for name, symbol in symbols.items():
-            tensor = tensors[name] if isinstance(tensors[name], Tensor) else _as_tensor(name, tensors[name])
+            tensor = tensors[name] if isinstance(tensors[name], Tensor) else as_tensor(repr(name), tensors[name])
             _check_shape(name, symbol, tensor, lengths)
             if batch is None or device is None:
                 batch, device = (tensor.shape[0], name), (tensor.device, name)
@@ -232,11 +232,12 @@ def _refuse_names(symbols: Mapping[str, Node], tensors: Mapping[str, Any]) -> No
     raise SymbolError(f"{'; '.join(parts).removesuffix('?')}{'?' if near else '.'} The rule needs: {wanted}{choose}")
 
 
-def _as_tensor(name: str, value: Any) -> Tensor:
+def as_tensor(what: str, value: Any) -> Tensor:
+    """What a user gave for a tensor, as one."""
     try:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise BindingError(f"{name!r} must be bound to a tensor; got {type(value).__name__}") from error
+        raise BindingError(f"{what} must be bound to a tensor; got {type(value).__name__}") from error
 
 
 def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tuple[int, str]]) -> None:
