@@ -19,6 +19,7 @@ from dualogic.formula.node import Node, walk
 from dualogic.formula.shape import Ragged, Size, shorten
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.formula.term import Reduction
+from dualogic.numerics import is_mapped
 
 RANGE_TOLERANCE = 1e-2
 FINITE = (-sys.float_info.max, sys.float_info.max)
@@ -116,7 +117,7 @@ class Binder:
                 )
         if device[0].type == "meta":
             raise BindingError(f"{device[1]!r} is on the meta device and has no values, so there is no cost to compute")
-        validate = device[0].type == "cpu" if validate is None else validate
+        validate = (device[0].type == "cpu" if validate is None else validate) and not is_mapped()
         selected, ruled, masks = select(where, symbols, self._users, batch[0], device[0])
         if masks:
             given = fill_unselected(given, masks)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 
 from dualogic.compile.straight_ways import Tensors
 from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
 from dualogic.loss.signature import saving_hooks
 from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
+from dualogic.numerics import is_followed
 
 if TYPE_CHECKING:
     from dualogic.loss.module import LogicLoss
@@ -93,10 +93,9 @@ def _is_usual(owner: LogicLoss) -> bool:
     if type(owner._table) not in (DualTable, SharedRow) or torch._C._current_graph_task_id() != -1:
         return False
     return not (
-        torch._C._are_functorch_transforms_active()
+        is_followed()
         or torch.is_autocast_enabled("cpu")
         or torch.is_inference_mode_enabled()
-        or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack()
         or saving_hooks(False) is not None
         or torch._C._get_tracing_state() is not None
