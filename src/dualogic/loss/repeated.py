@@ -35,8 +35,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     steps, graded = program.recorded, torch.is_grad_enabled()
     if steps is None or not _is_usual(owner):
         return None
-    learning = training and graded
-    optimal = index is None and not training and not table.shared
+    learning, optimal = training and graded, index is None and not (training or table.shared)
     if program.width and not (learning or optimal):
         return None
     given = list(tensors.values())

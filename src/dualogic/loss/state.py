@@ -167,9 +167,8 @@ class KeptModule(nn.Module):
             index: the next batch's training samples, ``(batch,)``; on the CPU, as a data loader gives it.
         """
         if self._program.width and not self._table.shared:
-            checked = self._table.check_index(index, len(index), at_once=False)
             with self._run.lock:
-                self._table.prefetch(checked)
+                self._table.prefetch(self._table.check_index(index, len(index), at_once=False))
 
     def extend(self, num_samples: int) -> Self:
         """Make room for more training samples; what was learned stays, and new samples start at equal weights.
