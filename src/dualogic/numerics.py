@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
+from torch.autograd import forward_ad
 
 SQRT_HALF = math.sqrt(0.5)
 INVERSE_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
@@ -24,13 +26,18 @@ def wide(mask: Tensor) -> Tensor:
 
 def is_transformed() -> bool:
     """Whether a transformation of torch's is at work that knows neither custom functions nor a tensor's numbers."""
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return torch.compiler.is_compiling() or is_followed()
 
 
-def is_batched() -> bool:
-    """Whether ``torch.vmap`` is at work, where a tensor stands for many and none of its numbers can be read."""
-    levels = torch._C._functorch.get_interpreter_stack() or ()
-    return any(level.key() == torch._C._functorch.TransformType.Vmap for level in levels)
+def is_followed() -> bool:
+    """Whether derivatives may be taken of tensors that do not say so: in a transformation of torch's, or forward in its tape."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+def is_mapped() -> bool:
+    """Whether ``torch.vmap`` is at work, in which no tensor can be read."""
+    stack = not torch.compiler.is_compiling() and torch._C._functorch.get_interpreter_stack()
+    return any(each.key() == TransformType.Vmap for each in stack or ())
 
 
 def negative_log(probability: Tensor) -> Tensor:
@@ -66,7 +73,7 @@ def hold_back(value: Tensor, share: float, believed: Tensor | None = None) -> Te
         believed = value
     if share == 1.0:
         return believed.detach()
-    if believed is value and not (value.requires_grad or torch._C._are_functorch_transforms_active()):
+    if believed is value and not (value.requires_grad or is_followed()):
         return value
     # Between a number and itself: exact, in one operation that every transformation of torch knows. Between infinities it is NaN.
     between, mean = torch.lerp(value, believed.detach(), share), value * (1.0 - share) + believed.detach() * share

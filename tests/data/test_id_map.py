@@ -86,7 +86,7 @@ def test_tensors_and_numpy_ids():
 
 
 @pytest.mark.parametrize(
-    "wrong", [[("a", 1)], [b"a"], [1.5], [True], [None], torch.tensor([0.5]), torch.tensor(3), "abc", b"abc"]
+    "wrong", [[("a", 1)], [b"a"], [1.5], [True], [None], torch.tensor([0.5]), torch.tensor(3), "abc", b"abc", 7, None]
 )
 def test_what_is_no_id_is_refused(wrong):
     ids = IdMap(10)

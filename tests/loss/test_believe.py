@@ -213,6 +213,7 @@ def test_what_cannot_be_meant_is_refused():
         ({"x": torch.zeros(12)}, BindingError, r"'x' has 6 samples and what is believed of it 12.*Average"),
         ({"x": torch.zeros(4)}, BindingError, "'x' has 6 samples and what is believed of it 4"),
         ({"x": half["x"]}, BindingError, r"'y' is not in believe.*3 views|'\w+' is not in believe.*2 views.*give it 3 entries"),
+        ({"x": None}, BindingError, "what is believed of 'x' must be bound to a tensor; got NoneType"),
         ({}, BindingError, "believe must map symbols to tensors"),
         (half["x"], BindingError, "believe must map symbols to tensors"),
         ({"x": torch.full((6,), torch.nan)}, BindingError, "contains NaN"),

@@ -191,6 +191,7 @@ def test_unknown_missing_and_misshapen_tensors():
         ({"rules": RULE, "update": "never"}, dl.errors.OptionError, "update must be"),
         ({"rules": RULE, "reduction": "max"}, dl.errors.OptionError, "reduction must be"),
         ({"rules": RULE, "dtype": torch.int32}, dl.errors.OptionError, "dtype must be"),
+        ({"rules": RULE, "dtype": torch.float8_e5m2}, dl.errors.OptionError, "of at least 16 bits"),
         ({"rules": RULE, "weight": -1}, dl.errors.OptionError, "weight of rule 'rule'"),
         ({"rules": RULE, "weight": {"other": 1}}, dl.errors.SymbolError, "weight names the rule 'other'"),
         ({"rules": {"a": X <= 0, "b": (dl.var("x", 2) <= 0).all()}}, dl.errors.SymbolError, "'x' is declared twice"),

@@ -316,6 +316,19 @@ def test_tensors_that_are_expanded(method):
 
 
 @pytest.mark.parametrize("method", ["dual", "dl2"])
+@pytest.mark.parametrize("rule", [A >> B, A | B, dl.Iff(A, B)], ids=str)
+def test_what_inference_mode_made_is_walked(method, rule):
+    """As the outputs of a network that is not trained are; they have no versions."""
+    logic = dl.LogicLoss(rule, method=method)
+    with torch.inference_mode():
+        given = torch.randn(4)
+    for _ in range(5):
+        leaf = torch.randn(4, requires_grad=True)
+        logic(left=leaf, middle=given).backward()
+        assert leaf.grad is not None
+
+
+@pytest.mark.parametrize("method", ["dual", "dl2"])
 def test_checkpointing_computes_an_evaluation_again(method):
     logic = dl.LogicLoss(A | B, method=method).eval()
     for _ in range(4):

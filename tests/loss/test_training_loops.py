@@ -6,6 +6,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -305,10 +306,49 @@ def test_a_loss_made_in_inference_mode_can_be_trained():
     assert logic.state_dict()["table"].any()
 
 
-def test_function_transforms():
-    x, y = dl.var("x"), dl.var("y")
-    logic = dl.LogicLoss((x <= 0) | (y <= 0), num_samples=2).eval()
-    at = torch.tensor([1.0, 0.5], requires_grad=True)
-    (expected,) = torch.autograd.grad(logic(x=at, y=torch.ones(2)), at)
-    found = torch.func.grad(lambda value: logic(x=value, y=torch.ones(2)))(at.detach())
-    torch.testing.assert_close(found, expected)
+a, b, x, y = dl.boolean("a"), dl.boolean("b", input="logits"), dl.var("x"), dl.var("y")
+c, d = dl.categorical("c", 3), dl.categorical("d", 3, input="logits")
+TRANSFORMED = [(x <= 0) | (y <= 0), c != 1, a >> (c == 1), dl.Iff(b, d == 2), (d == 0) >> (c == 2), a | b, (a & b) >> (y <= 0)]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # torch.func.jvp's own doing
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")  # of torch.vmap
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("method", ["dual", "uniform", "dl2", "pd2", "godel", "ste"])
+@pytest.mark.parametrize("rule", TRANSFORMED, ids=str)
+def test_function_transforms(rule, method, frozen):
+    """Derivatives backward and forward, for each sample too, are those of an ordinary call."""
+    logic = dl.LogicLoss(rule, num_samples=4, method=method).train(frozen)
+    index = torch.arange(4) if frozen else None
+    generator = torch.Generator().manual_seed(0)
+    shapes = {name: (4, 3) if name in "cd" else (4,) for name in rule.symbols}
+    at = [torch.rand(shape, generator=generator) for shape in shapes.values()]
+    at = [value.softmax(-1) if name == "c" else value for name, value in zip(shapes, at)]
+    along = [torch.rand(value.shape, generator=generator) for value in at]
+
+    def loss(*values, index=index):
+        return logic(index, **dict(zip(shapes, values)))
+
+    with logic.frozen():
+        leaves = [value.clone().requires_grad_() for value in at]
+        expected = torch.autograd.grad(loss(*leaves), leaves)
+        places = tuple(range(len(at)))
+        torch.testing.assert_close(torch.func.grad(loss, places)(*at), expected)
+        slope = sum((gradient * tangent).sum() for gradient, tangent in zip(expected, along))
+        torch.testing.assert_close(torch.func.jvp(loss, tuple(at), tuple(along))[1], slope)
+        with forward_ad.dual_level():
+            both = [forward_ad.make_dual(value, tangent) for value, tangent in zip(at, along)]
+            torch.testing.assert_close(forward_ad.unpack_dual(loss(*both)).tangent, slope)
+        if not frozen:
+            each = torch.vmap(torch.func.grad(lambda *sample: loss(*(value.unsqueeze(0) for value in sample)), places))(*at)
+            torch.testing.assert_close([gradient / 4 for gradient in each], [*expected])
+            torch.func.hessian(loss)(*at)
+
+
+def test_a_transform_may_come_first():
+    logic = dl.LogicLoss(a >> b, method="pd1").eval()
+    values = torch.rand(3, 4)
+    found = torch.vmap(lambda p, q: logic(a=p, b=q))(values, values)
+    torch.testing.assert_close(found, torch.stack([logic(a=value, b=value) for value in values]))
+    costs = torch.vmap(lambda p: (a | ~a).cost(a=p))(values)
+    torch.testing.assert_close(costs, torch.stack([(a | ~a).cost(a=value) for value in values]))

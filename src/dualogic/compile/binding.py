@@ -19,7 +19,7 @@ from dualogic.formula.node import Node, walk
 from dualogic.formula.shape import Ragged, Size, shorten
 from dualogic.formula.symbol import Categorical, Mask
 from dualogic.formula.term import Reduction
-from dualogic.numerics import is_batched
+from dualogic.numerics import is_mapped
 
 RANGE_TOLERANCE = 1e-2
 FINITE = (-sys.float_info.max, sys.float_info.max)
@@ -84,7 +84,7 @@ class Binder:
         batch: tuple[int, str] | None = None
         device: tuple[torch.device, str] | None = None
         for name, symbol in symbols.items():
-            tensor = tensors[name] if isinstance(tensors[name], Tensor) else _as_tensor(name, tensors[name])
+            tensor = tensors[name] if isinstance(tensors[name], Tensor) else as_tensor(repr(name), tensors[name])
             _check_shape(name, symbol, tensor, lengths)
             if batch is None or device is None:
                 batch, device = (tensor.shape[0], name), (tensor.device, name)
@@ -117,7 +117,7 @@ class Binder:
                 )
         if device[0].type == "meta":
             raise BindingError(f"{device[1]!r} is on the meta device and has no values, so there is no cost to compute")
-        validate = (device[0].type == "cpu" if validate is None else validate) and not is_batched()
+        validate = (device[0].type == "cpu" if validate is None else validate) and not is_mapped()
         selected, ruled, masks = select(where, symbols, self._users, batch[0], device[0])
         if masks:
             given = fill_unselected(given, masks)
@@ -233,11 +233,12 @@ def _refuse_names(symbols: Mapping[str, Node], tensors: Mapping[str, Any]) -> No
     raise SymbolError(f"{'; '.join(parts).removesuffix('?')}{'?' if near else '.'} The rule needs: {wanted}{choose}")
 
 
-def _as_tensor(name: str, value: Any) -> Tensor:
+def as_tensor(what: str, value: Any) -> Tensor:
+    """What a user gave for a tensor, as one."""
     try:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise BindingError(f"{name!r} must be bound to a tensor; got {type(value).__name__}") from error
+        raise BindingError(f"{what} must be bound to a tensor; got {type(value).__name__}") from error
 
 
 def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tuple[int, str]]) -> None:

@@ -151,7 +151,7 @@ def as_ids(ids: Any) -> list[Id]:
         if ids.dim() != 1 or ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype is torch.bool:
             raise SampleIndexError(f"a tensor of ids must be (batch,) integers; got {ids.dtype} of shape {tuple(ids.shape)}")
         return [int(key) for key in ids.tolist()]
-    if isinstance(ids, (str, bytes)):
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         raise SampleIndexError(f"ids must be those of a batch, as a list; got the single id {ids!r}")
     return [_as_id(key) for key in ids]
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dualogic.compile.binding import as_tensor
 from dualogic.errors import BindingError, SymbolError, suggest
 from dualogic.formula.node import Node
 from dualogic.formula.symbol import Mask
@@ -46,7 +47,7 @@ def split(symbols: Mapping[str, Node], tensors: Mapping[str, Any], believe: Any)
         if name in pairs:
             believed[name] = pairs[name][1]
             continue
-        value = torch.as_tensor(value)
+        value = as_tensor(repr(name), value)
         if views > 1 and value.shape[:1] != (batch,):
             raise BindingError(
                 f"{name!r} is not in believe, so it must be the same for all {views} views of a sample: give it {batch} entries, "
@@ -68,7 +69,7 @@ def _check(name: str, symbols: Mapping[str, Node], tensors: Mapping[str, Any], b
         )
     if name not in tensors:
         raise SymbolError(f"believe names {name!r}, but no tensor was given for it: what is taught comes as {name}=...")
-    taught, found = torch.as_tensor(tensors[name]), torch.as_tensor(belief).detach()
+    taught, found = as_tensor(repr(name), tensors[name]), as_tensor(f"what is believed of {name!r}", belief).detach()
     if found.shape[1:] != taught.shape[1:] or not found.dim():
         raise BindingError(
             f"what is believed of {name!r} must have the shape of what is taught but for the number of samples, "

@@ -21,7 +21,7 @@ from dualogic.formula.node import Node
 from dualogic.formula.symbol import Mask
 from dualogic.loss.beliefs import split, tile_where
 from dualogic.methods.base import Program, State
-from dualogic.numerics import wide
+from dualogic.numerics import is_mapped, wide
 
 if TYPE_CHECKING:
     from dualogic.duals.collective import Peers
@@ -163,7 +163,7 @@ def find_units(program: Program, call: Call) -> tuple[float, ...]:
 
 def reads_at_once(device: torch.device) -> bool:
     """Whether a tensor can be read without waiting for the device, or breaking a graph."""
-    return device.type == "cpu" and not torch.compiler.is_compiling()
+    return device.type == "cpu" and not (torch.compiler.is_compiling() or is_mapped())
 
 
 def _check(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 
 from dualogic.compile.straight_ways import Tensors
 from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
 from dualogic.loss.signature import saving_hooks
 from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
+from dualogic.numerics import is_followed
 
 if TYPE_CHECKING:
     from dualogic.loss.module import LogicLoss
@@ -35,14 +35,14 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     steps, graded = program.recorded, torch.is_grad_enabled()
     if steps is None or not _is_usual(owner):
         return None
-    learning = training and graded
-    optimal = index is None and not training and not table.shared
+    learning, optimal = training and graded, index is None and not (training or table.shared)
     if program.width and not (learning or optimal):
         return None
     given = list(tensors.values())
     try:
         described = [(each.shape, each.stride(), each.dtype, each.requires_grad, each.is_cpu, type(each)) for each in given]
         batch: int = described[0][0][0]
+        versions = [each._version for each in given]  # which what inference mode made has not
     except (AttributeError, RuntimeError, IndexError):
         return None
     if learning and owner._given is None and any(each[3] for each in described):
@@ -68,7 +68,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
     line, form = found
     if line.continues:
         results: list[Any] = []
-        call = (program, state, line, form, key, results)
+        call = (program, state, line, form, key, versions, results)
         loss: Tensor = _apply(call, [*held, *given], *given)  # type: ignore[no-untyped-call]
     else:
         with torch.no_grad():
@@ -92,10 +92,9 @@ def _is_usual(owner: LogicLoss) -> bool:
     if type(owner._table) not in (DualTable, SharedRow) or torch._C._current_graph_task_id() != -1:
         return False
     return not (
-        torch._C._are_functorch_transforms_active()
+        is_followed()
         or torch.is_autocast_enabled("cpu")
         or torch.is_inference_mode_enabled()
-        or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack()
         or saving_hooks(False) is not None
         or torch._C._get_tracing_state() is not None
@@ -131,7 +130,7 @@ def _record(owner: LogicLoss, steps: Steps, key: Any, held: Tensors, given: Tens
 
 def _remake(call: tuple[Any, ...], tensors: Tensors) -> Tensor:
     """The loss once more, from tensors that it can be differentiated by twice."""
-    program, state, _, form, (learning, _, optimal, told, _, reduction, *names), results = call
+    program, state, _, form, (learning, _, optimal, told, _, reduction, *names), _, results = call
     _, _, scale, rows, *_ = results
     kept = results[form.after : form.last]
     values = program.evaluate(program.plan.bind(dict(zip(names, tensors)), False))
@@ -147,12 +146,12 @@ class _Again(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, call: tuple[Any, ...], given: Tensors, *tensors: Tensor) -> Tensor:
-        _, _, line, _, _, results = call
+        _, _, line, *_, results = call
         found, ctx.kept = line.first(given)
         results += found[1:]  # with the loss it would hold itself
         if line.late:  # only what the backward pass reads may not be changed until then
             ctx.save_for_backward(*[given[place] for place in line.late])
-        ctx.call, ctx.tensors, ctx.versions = call, tensors, [tensor._version for tensor in tensors]
+        ctx.call, ctx.tensors = call, tensors
         return found[0]  # type: ignore[no-any-return]
 
     @staticmethod
@@ -162,7 +161,7 @@ class _Again(torch.autograd.Function):
             return (None, None, *ctx.call[2].second(ctx.kept, gradients[0].contiguous()))
         # A second derivative is wanted: give a first one that can be differentiated, by each tensor apart from the others.
         tensors, needed = ctx.tensors, ctx.needs_input_grad[2:]
-        if ctx.versions != [tensor._version for tensor in tensors]:
+        if ctx.call[5] != [tensor._version for tensor in tensors]:
             raise StateError(
                 "a tensor that was given to the loss has been modified by an inplace operation since, so that there is no second "
                 "derivative (create_graph=True); give the loss a clone of it"

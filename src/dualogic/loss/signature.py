@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
+
+from dualogic.numerics import is_followed
 
 saving_hooks: Callable[[bool], Any] = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda traced: None)
 """Those that change what a backward pass finds, as activation checkpointing does; early versions of torch do not tell."""
@@ -37,9 +38,8 @@ def can_learn(owner: Any) -> bool:
         return False
     ordinary = torch.is_grad_enabled() and not owner._run.frozen and torch._C._current_graph_task_id() == -1
     return ordinary and not (
-        torch._C._functorch.peek_interpreter_stack() is not None
+        is_followed()
         or torch._C._len_torch_dispatch_stack()
-        or forward_ad._current_level >= 0
         or torch.is_anomaly_enabled()
         or saving_hooks(False) is not None
         or torch._C._get_tracing_state() is not None

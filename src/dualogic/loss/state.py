@@ -52,8 +52,8 @@ class KeptModule(nn.Module):
         super().__init__()
         check_choice("update", update, ("forward", "manual"))
         check_choice("reduction", reduction, ("mean", "sum", "none"))
-        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-            raise OptionError(f"dtype must be a floating point torch.dtype; got {dtype!r}")
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize == 1:
+            raise OptionError(f"dtype must be a floating point torch.dtype of at least 16 bits; got {dtype!r}")
         state_dtype = torch.promote_types(dtype, torch.float32)
         self.rules: dict[str, Formula] = check_rules(rules)
         self.method: Method = resolve(method)
@@ -167,9 +167,8 @@ class KeptModule(nn.Module):
             index: the next batch's training samples, ``(batch,)``; on the CPU, as a data loader gives it.
         """
         if self._program.width and not self._table.shared:
-            checked = self._table.check_index(index, len(index), at_once=False)
             with self._run.lock:
-                self._table.prefetch(checked)
+                self._table.prefetch(self._table.check_index(index, len(index), at_once=False))
 
     def extend(self, num_samples: int) -> Self:
         """Make room for more training samples; what was learned stays, and new samples start at equal weights.

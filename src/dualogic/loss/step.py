@@ -19,7 +19,7 @@ from dualogic.kernels import fused
 from dualogic.loss.beliefs import average, tile
 from dualogic.loss.checks import Call, Parts
 from dualogic.methods.base import Program, State
-from dualogic.numerics import wide
+from dualogic.numerics import is_mapped, wide
 
 
 # A copy that a compiler can neither drop nor compute again. ``torch.compile`` may compute in the backward pass, from a graph's
@@ -275,7 +275,8 @@ def _find_finite(
     finite = costs < limit
     if moves is not None:
         finite = finite & (moves < most).all(1, keepdim=True)
-    parts.guard.flags[1:] |= (~finite).any(0)
+    if not is_mapped():
+        parts.guard.flags[1:] |= (~finite).any(0)
     return finite.all(1)
 
 

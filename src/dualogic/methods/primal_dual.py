@@ -18,6 +18,7 @@ from dualogic.formula.connective import Formula
 from dualogic.methods.base import Method, Program, State, compile_costs
 from dualogic.methods.lukasiewicz import bounded_sum
 from dualogic.methods.truth import DegreeProgram
+from dualogic.numerics import is_mapped
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,7 +231,7 @@ class PD1Program(PrimalDualProgram, DegreeProgram):
         self._schedule(method)
 
     def relax_comparison(self, leaf: Leaf, cost: Tensor) -> Tensor:
-        if cost.device.type == "cpu" and not torch.compiler.is_compiling():
+        if cost.device.type == "cpu" and not (torch.compiler.is_compiling() or is_mapped()):
             worst = float(cost.detach().max()) if cost.numel() else 0.0
             if worst > self.scale * (1.0 + 1e-3):
                 raise OptionError(
