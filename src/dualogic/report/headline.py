@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dualogic.diagnosis import Comparison, ConnectiveReport, RuleReport, ShortcutReport, class_name, percent, verdict
 
@@ -31,6 +31,7 @@ class Headline:
     sentence: str  # the verdict
     details: tuple[str, ...] = ()  # all findings, as the diagnosis words them
     label: int | None = None  # the class that it is about; `None` for all samples
+    rule: str | None = None  # the rule that it is about; `None` for all
 
 
 def write_headline(report: ShortcutReport, comparison: Comparison | None, words: Mapping[str, str]) -> Headline:
@@ -66,22 +67,23 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
         judged_again = _not_read(report.rules[name], finding.path, words, report.class_names)
         tone, sentence, label = judged_again or (tone, sentence, label)
     prefix = f"{name}: " if len(judged) > 1 else ""
-    return Headline(tone, kind, prefix + _sentence(sentence), listed, label)
+    return Headline(tone, kind, prefix + _sentence(sentence), listed, label, name)
 
 
 def _compare(kind: str, before: ConnectiveReport, after: ConnectiveReport, where: str, words: Mapping[str, str]) -> str | None:
     assert before.antecedent is not None
     assert after.antecedent is not None
-    antecedent, consequent = (_phrase(text, words, where) for text in (after.antecedent.text, after.operands[1].text))
+    texts = after.antecedent.text, after.operands[1].text
     held = f"{percent(before.antecedent.holds)} without the rule, {percent(after.antecedent.holds)} with it"
     learned = f"{percent(before.operands[1].holds)} without, {percent(after.operands[1].holds)} with"
     if kind in (verdict.SWITCHED_OFF, verdict.BOTH_WAYS):
-        denied = f"{_how_often(after.antecedent.holds)} {antecedent}"
-        return _deny(kind == verdict.BOTH_WAYS, denied, held, consequent, learned, where)
+        return _deny(kind == verdict.BOTH_WAYS, after.antecedent.holds, texts, (held, learned), where, words)
+    antecedent, consequent = (_phrase(text, words) for text in texts)
     if kind == verdict.IN_KIND:
-        return f"the rule is satisfied as meant: by {consequent}{where} ({learned}), while {antecedent} goes on ({held})"
+        met = _phrase(texts[1], words, where)
+        return f"the rule is satisfied as meant: by {met} ({learned}), while {antecedent} goes on ({held})"
     if kind == verdict.VIOLATED:
-        return f"the rule is not satisfied: {antecedent}{where} goes on ({held}) without {consequent} ({learned})"
+        return f"the rule is not satisfied: {_phrase(texts[0], words, where)} goes on ({held}) without {consequent} ({learned})"
     return None
 
 
@@ -101,17 +103,21 @@ def _not_read(
     part = parts[label]
     assert part.antecedent is not None
     where = f" of {class_name(label, class_names)}"
-    antecedent, consequent = (_phrase(text, words, where) for text in (part.antecedent.text, part.operands[1].text))
-    denied, held = f"{_how_often(part.antecedent.read)} {antecedent}", percent(part.antecedent.read)
-    both = (part.operands[1].holds or 0.0) >= verdict.HALF
-    sentence = _deny(both, denied, held, consequent, percent(part.operands[1].holds), where)
-    return "both ways" if both else "shortcut", sentence, label
+    both, texts = (part.operands[1].holds or 0.0) >= verdict.HALF, (part.antecedent.text, part.operands[1].text)
+    shares = percent(part.antecedent.read), percent(part.operands[1].holds)
+    return "both ways" if both else "shortcut", _deny(both, part.antecedent.read, texts, shares, where, words), label
 
 
-def _deny(both: bool, denied: str, held: str, consequent: str, learned: str, where: str) -> str:
+def _deny(
+    both: bool, holds: float | None, texts: Sequence[str], shares: Sequence[str], where: str, words: Mapping[str, str]
+) -> str:
+    """About an antecedent that ``holds`` so often; ``texts`` and ``shares`` are its own and the consequent's."""
+    denied, (held, learned) = _how_often(holds), shares
+    # Where the sentence is about is said once.
+    antecedent, consequent = (_phrase(text, words, place) for text, place in zip(texts, ("", where) if both else (where, "")))
     if both:
-        return f"the rule is satisfied both ways: by {consequent}{where} ({learned}), and by {denied} ({held})"
-    return f"the rule is satisfied by {denied}{where} ({held}), not by {consequent} ({learned})"
+        return f"the rule is satisfied both ways: by {consequent} ({learned}), and by {denied} {antecedent} ({held})"
+    return f"the rule is satisfied by {denied} {antecedent} ({held}), not by {consequent} ({learned})"
 
 
 def describe_untaught(report: ShortcutReport) -> Headline:
@@ -127,8 +133,8 @@ def _how_often(share: float | None) -> str:
     return "almost never" if share < verdict.SELDOM else "less often"
 
 
-def _phrase(text: str, words: Mapping[str, str], where: str) -> str:
-    return words.get(text, f"making {text} true{' on samples' if where else ''}")
+def _phrase(text: str, words: Mapping[str, str], where: str = "") -> str:
+    return f"{words[text]}{where}" if text in words else f"making {text} true{' on samples' if where else ''}{where}"
 
 
 def explain(part: ConnectiveReport, words: Mapping[str, str]) -> list[str | None]:
