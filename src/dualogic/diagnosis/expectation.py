@@ -57,11 +57,16 @@ def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: 
     return truths
 
 
-def find_classes(truths: Mapping[str, Tensor], symbols: Mapping[str, Node]) -> Tensor | None:
-    """The class of each sample, by which a report is divided: the first labelled categorical that has no axes."""
-    return next(
-        (truth.long() for name, truth in truths.items() if truth.dim() == 1 and isinstance(symbols[name], Categorical)), None
-    )
+def find_classes(truths: Mapping[str, Tensor], symbols: Mapping[str, Node]) -> tuple[Tensor | None, tuple[str, ...] | None]:
+    """The class of each sample, by which a report is divided, with the names of the classes if they have some.
+
+    They are those of the first labelled categorical that has no axes.
+    """
+    for name, truth in truths.items():
+        symbol = symbols[name]
+        if truth.dim() == 1 and isinstance(symbol, Categorical):
+            return truth.long(), symbol.classes
+    return None, None
 
 
 def read_labels(
