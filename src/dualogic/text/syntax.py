@@ -44,9 +44,16 @@ HINTS = {
 QUOTES = 'a name with other characters than letters, digits and _ stands in quotes: "semi-trailer"'
 PHRASES = {
     r"\b(If|IF|Then|THEN|And|AND|Or|OR|Not|NOT|Is|IS|In|IN)\b[^,]*$": "words such as 'if' and 'not' are written in small letters",
-    r"\bwhen(ever)? \S+$| unless$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
+    r"\bwhen(ever)? \S+$| (unless|requires|means|needs|only)$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
+    r"^var .*( between| from|: ?\[| in ?\S)": "a range is written so: var x in [0, 1]",
     r" between$": "write 0 <= x <= 5 for 'between'",
     r"\bone of$": "write 'in' for 'one of': pet in {cat, dog}",
+    r"\bexactly \S+$": "write ExactlyOne(a, b, c)",
+    r"\b(either|neither) \S+$| xor$": "write 'a or b', 'not (a or b)' for 'neither', and Xor(a, b) for one of two",
+    r"\bno \S+$": "write 'not' for 'no'",
+    r"\b(is|over|above|under|below|than|exceeds|equals)( \d+)?$": "write '>', '<' or '==' for a number, and 'is' for a class",
+    r"<=?>$": "write '!=' for 'differs from', and 'iff' for 'both or neither'",
+    r"[^\w.][\d.]+ ?([^\W\d_]+|[€$£])$": "a number has no unit: write 100 for 100 EUR",
     r"\bat (least|most)$": "write '>=' or '<=' for a number; AtMost(2, a, b, c) counts how many hold",
     r"^class [^{]*,$": "the names of classes stand in braces: class pet: {cat, dog}",
     r"^rule [^:]*$": QUOTES,
@@ -55,6 +62,12 @@ PHRASES = {
 }
 """How a line looks up to what cannot stand where it does, for those who write as they speak."""
 
+
+BEGINNINGS = {
+    "if": "a rule has a name: rule NAME: if ... then ...",
+    **dict.fromkeys(("number", "int", "float", "real", "variable"), "'var' declares a number: var age"),
+}
+"""How lines begin that were meant to be statements."""
 
 _CODE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^#])*""")
 """A line up to its comment; a ``#`` in quotes begins none."""
@@ -78,6 +91,7 @@ def split(source: Source) -> Iterator[tuple[int, str]]:
             raise source.error(
                 Place(start + 1, margin + 1, margin + 1 + len(word)),
                 f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
+                *([BEGINNINGS[word.lower()]] if word.lower() in BEGINNINGS else []),
                 f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
             )
         yield start + 1, "\n" * start + "\n".join(lines[start:end])
