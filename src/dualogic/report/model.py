@@ -15,8 +15,8 @@ from dualogic.report.reading import Record, find_baseline
 from dualogic.report.summary import ALL, list_findings, summarize
 
 NO_BASELINE = (
-    "a run without the rule on the same samples, among these or beside this one; so the verdict cannot say what the network did "
-    "without the rule"
+    "a run without the rule on the same samples, among these or beside this one (recorded by dl.Recorder with the rule itself in "
+    "the place of the loss); so the verdict cannot say what the network did without the rule"
 )
 LEADS = {
     "shortcut": ("took a shortcut", "took a shortcut"),
