@@ -16,10 +16,8 @@ KINDS = (CONTRADICTED, SWITCHED_OFF, TOO_WIDE, NO_GRADIENT, TAKEN_OVER, LOCKED_I
 WARNING, INFO = "warning", "info"
 
 ADVICE = {
-    CONTRADICTED: (
-        f"{verdict.REMEDIES[CONTRADICTED]}. Numbers that a rule compares by == are never quite equal: give the monitor a "
-        "tolerance, Monitor(logic, tol=0.05). dl.diagnose with the labels of its symbols says how often it is wrong"
-    ),
+    CONTRADICTED: f"{verdict.REMEDIES[CONTRADICTED]}. If it compares numbers by ==, which are never quite equal: Monitor(logic, "
+    "tol=0.05). With the labels of its symbols dl.diagnose says how often it is wrong",
     SWITCHED_OFF: (
         f"{verdict.EVIDENCE}; for all rules, Dual(evidence=True). class_cost='log' (the default), because 1 - p has no gradient "
         "where the consequent's probability is near 0; the rule from the first epoch on. If the antecedent is rightly never "

@@ -58,15 +58,9 @@ def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: 
 
 
 def find_classes(truths: Mapping[str, Tensor], symbols: Mapping[str, Node]) -> tuple[Tensor | None, tuple[str, ...] | None]:
-    """The class of each sample, by which a report is divided, with the names of the classes if they have some.
-
-    They are those of the first labelled categorical that has no axes.
-    """
-    for name, truth in truths.items():
-        symbol = symbols[name]
-        if truth.dim() == 1 and isinstance(symbol, Categorical):
-            return truth.long(), symbol.classes
-    return None, None
+    """The classes by which a report is divided, with their names: those of the first labelled categorical without axes."""
+    known = ((truth, symbols[name]) for name, truth in truths.items() if truth.dim() == 1)
+    return next(((truth.long(), symbol.classes) for truth, symbol in known if isinstance(symbol, Categorical)), (None, None))
 
 
 def read_labels(

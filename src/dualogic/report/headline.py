@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from dualogic.diagnosis import Comparison, ConnectiveReport, RuleReport, ShortcutReport, class_name, percent, verdict
 
@@ -59,7 +59,7 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
         old, new = before.by_path.get(finding.path), after.by_path.get(finding.path)
         where = "" if label is None else f" of {class_name(label, report.class_names)}"
         if old is not None and new is not None and new.antecedent is not None:
-            sentence = _compare(kind, old, new, where, words) or sentence
+            sentence = _compare(kind, old, new, where if words else where and f" on samples{where}", words) or sentence
         elif finding.path == name and kind in (verdict.VIOLATED, verdict.SATISFIED):
             held = f"on {percent(before.satisfied)} of the samples{where} untaught, on {percent(after.satisfied)} taught"
             sentence = f"the rule holds {held}"
@@ -73,17 +73,16 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
 def _compare(kind: str, before: ConnectiveReport, after: ConnectiveReport, where: str, words: Mapping[str, str]) -> str | None:
     assert before.antecedent is not None
     assert after.antecedent is not None
-    texts = after.antecedent.text, after.operands[1].text
+    antecedent, consequent = (words.get(text, f"making {text} true") for text in (after.antecedent.text, after.operands[1].text))
     held = f"{percent(before.antecedent.holds)} without the rule, {percent(after.antecedent.holds)} with it"
     learned = f"{percent(before.operands[1].holds)} without, {percent(after.operands[1].holds)} with"
     if kind in (verdict.SWITCHED_OFF, verdict.BOTH_WAYS):
-        return _deny(kind == verdict.BOTH_WAYS, after.antecedent.holds, texts, (held, learned), where, words)
-    antecedent, consequent = (_phrase(text, words) for text in texts)
+        denied = f"{_how_often(after.antecedent.holds)} {antecedent}"
+        return _deny(kind == verdict.BOTH_WAYS, denied, held, consequent, learned, where)
     if kind == verdict.IN_KIND:
-        met = _phrase(texts[1], words, where)
-        return f"the rule is satisfied as meant: by {met} ({learned}), while {antecedent} goes on ({held})"
+        return f"the rule is satisfied as meant: by {consequent}{where} ({learned}), while {antecedent} goes on ({held})"
     if kind == verdict.VIOLATED:
-        return f"the rule is not satisfied: {_phrase(texts[0], words, where)} goes on ({held}) without {consequent} ({learned})"
+        return f"the rule is not satisfied: {antecedent}{where} goes on ({held}) without {consequent} ({learned})"
     return None
 
 
@@ -102,22 +101,18 @@ def _not_read(
     label = max(wanted, key=wanted.__getitem__)
     part = parts[label]
     assert part.antecedent is not None
-    where = f" of {class_name(label, class_names)}"
-    both, texts = (part.operands[1].holds or 0.0) >= verdict.HALF, (part.antecedent.text, part.operands[1].text)
-    shares = percent(part.antecedent.read), percent(part.operands[1].holds)
-    return "both ways" if both else "shortcut", _deny(both, part.antecedent.read, texts, shares, where, words), label
+    where = f"{'' if words else ' on samples'} of {class_name(label, class_names)}"
+    antecedent, consequent = (words.get(text, f"making {text} true") for text in (part.antecedent.text, part.operands[1].text))
+    denied, held = f"{_how_often(part.antecedent.read)} {antecedent}", percent(part.antecedent.read)
+    both = (part.operands[1].holds or 0.0) >= verdict.HALF
+    sentence = _deny(both, denied, held, consequent, percent(part.operands[1].holds), where)
+    return "both ways" if both else "shortcut", sentence, label
 
 
-def _deny(
-    both: bool, holds: float | None, texts: Sequence[str], shares: Sequence[str], where: str, words: Mapping[str, str]
-) -> str:
-    """About an antecedent that ``holds`` so often; ``texts`` and ``shares`` are its own and the consequent's."""
-    denied, (held, learned) = _how_often(holds), shares
-    # Where the sentence is about is said once.
-    antecedent, consequent = (_phrase(text, words, place) for text, place in zip(texts, ("", where) if both else (where, "")))
+def _deny(both: bool, denied: str, held: str, consequent: str, learned: str, where: str) -> str:
     if both:
-        return f"the rule is satisfied both ways: by {consequent} ({learned}), and by {denied} {antecedent} ({held})"
-    return f"the rule is satisfied by {denied} {antecedent} ({held}), not by {consequent} ({learned})"
+        return f"the rule is satisfied both ways: by {consequent}{where} ({learned}), and by {denied} ({held})"
+    return f"the rule is satisfied by {denied}{where} ({held}), not by {consequent} ({learned})"
 
 
 def describe_untaught(report: ShortcutReport) -> Headline:
@@ -131,10 +126,6 @@ def _how_often(share: float | None) -> str:
     if share < verdict.NEVER:
         return "never"
     return "almost never" if share < verdict.SELDOM else "less often"
-
-
-def _phrase(text: str, words: Mapping[str, str], where: str = "") -> str:
-    return f"{words[text]}{where}" if text in words else f"making {text} true{' on samples' if where else ''}{where}"
 
 
 def explain(part: ConnectiveReport, words: Mapping[str, str]) -> list[str | None]:

@@ -170,8 +170,7 @@ def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
 def _list_rules(records: Sequence[Record], runs: Sequence[Mapping[str, Any]], first: str | None) -> list[dict[str, Any]]:
     """Rules with their connectives and the branches of each.
 
-    The worst first: the one that the verdict at the top is about; then by their best place in the tables of the runs that were
-    taught, or else of all.
+    The worst first: the one that the verdict is about; then by their best place in the tables of the taught runs, or of all.
     """
     rules: dict[str, dict[str, Any]] = {}
     for record in records:

@@ -63,11 +63,8 @@ PHRASES = {
 """How a line looks up to what cannot stand where it does, for those who write as they speak."""
 
 
-BEGINNINGS = {
-    "if": "a rule has a name: rule NAME: if ... then ...",
-    **dict.fromkeys(("number", "int", "float", "real", "variable"), "'var' declares a number: var age"),
-}
-"""How lines begin that were meant to be statements."""
+BEGINNINGS = dict.fromkeys(("number", "int", "float", "real", "variable"), "'var' declares a number: var age")
+BEGINNINGS["if"] = "a rule has a name: rule NAME: if ... then ..."
 
 _CODE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^#])*""")
 """A line up to its comment; a ``#`` in quotes begins none."""
@@ -91,7 +88,7 @@ def split(source: Source) -> Iterator[tuple[int, str]]:
             raise source.error(
                 Place(start + 1, margin + 1, margin + 1 + len(word)),
                 f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
-                *([BEGINNINGS[word.lower()]] if word.lower() in BEGINNINGS else []),
+                *filter(None, [BEGINNINGS.get(word.lower())]),
                 f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
             )
         yield start + 1, "\n" * start + "\n".join(lines[start:end])
