@@ -14,7 +14,7 @@ TEXT = (ROOT / "README.md").read_text()
 
 def to_markdown(results, pool):
     """The runs on one pool as a Markdown table, from what ``dualogic demo`` saves in ``results.json``."""
-    lines = ["| method | accuracy | rule satisfied | not-P | Q | weight on Q: 6s / others |", "|---|---|---|---|---|---|"]
+    lines = ["| method | accuracy | rule satisfied | not-P | Q | dual weight on Q: 6s / others |", "|---|---|---|---|---|---|"]
     for run in results["runs"]:
         if run["pool"] == pool:
             final = run["final"]

@@ -123,5 +123,6 @@ def deprecated(what: str, *, instead: str, since: str, until: str) -> None:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'f'?`` for the known names nearest to a word, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    folded = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), list(folded), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(folded[name]) for name in near)}?" if near else ""

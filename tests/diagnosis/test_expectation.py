@@ -93,6 +93,17 @@ def test_labels_of_other_symbols_say_nothing_of_the_antecedent_but_divide_the_re
     assert {label: part.antecedent.holds for label, part in found.classes.items()} == {0: 0.0, 1: 1.0}
 
 
+def test_classes_have_the_names_of_the_labelled_symbol():
+    pet, wild = dl.categorical("pet", 2, classes=["cat", "dog"]), dl.boolean("wild")
+    tensors = {"pet": torch.eye(2)[[0, 0, 1, 1]], "wild": torch.tensor([1.0, 1.0, 0.0, 0.0])}
+    report = dl.diagnose((pet == "cat") >> ~wild, labels={"pet": torch.tensor([0, 0, 1, 1])}, **tensors)
+    assert "on 100.0 % of class cat" in report.verdict
+    assert report.class_names == ("cat", "dog")
+    named = dl.diagnosis.Diagnosis((pet == "cat") >> ~wild, classes=["tabby", "hound"])
+    named.update(labels={"pet": torch.tensor([0, 0, 1, 1])}, **tensors)
+    assert named.compute().class_names == ("tabby", "hound")
+
+
 def test_refusals():
     tensors = {"f": one_hot(0, 1), "g": one_hot(0, 1)}
     rule = (g == 2) >> (f == 1)

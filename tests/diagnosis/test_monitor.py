@@ -81,7 +81,7 @@ def test_weights_locked_in_while_the_rule_is_broken():
             index, f=torch.tensor([[9.0, 0.0, 0.0]]).repeat(8, 1).requires_grad_(), g=torch.tensor([[0.0, 0.0, 9.0]]).repeat(8, 1)
         )
     (found,) = (each for each in monitor.findings if each.kind == alarm.LOCKED_IN)
-    assert "the branch g != 2 has a mean weight of 1.000" in found.message
+    assert "the branch g != 2 has a mean dual weight of 1.000" in found.message
 
 
 def test_weights_on_the_consequent_alone_are_no_lock():

@@ -264,11 +264,13 @@ def test_a_rule_that_can_teach_nothing_says_so_once():
 
 def test_the_page_lists_every_kind_with_its_thresholds():
     page = (Path(__file__).parents[2] / "docs" / "monitor.md").read_text()
-    rows = re.findall(
-        r"^\| (.+?) \| (.+) \| .+ \|$", page.partition("## What it says")[2].partition("\n## ")[0], flags=re.MULTILINE
+    section = page.partition("## What it says")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+?) \| .+ \| .+ \|$", section, flags=re.MULTILINE)
+    listed = re.findall(
+        r"^- \*\*(.+?)\.?\*\*(.+?)(?=^- |\Z)", section.partition("### Exactly when")[2], flags=re.MULTILINE | re.DOTALL
     )
-    meaning = dict(rows[1:])
-    assert set(meaning) == set(alarm.KINDS) == set(alarm.ADVICE)
+    meaning = {kind.lower(): " ".join(text.split()) for kind, text in listed}
+    assert set(meaning) == set(rows[1:]) == set(alarm.KINDS) == set(alarm.ADVICE)
     off = meaning[alarm.SWITCHED_OFF]
     assert f"{100 * watch.DENIAL:.0f} %" in off
     assert f"after {watch.LASTING} looks the pull, averaged over the latest {window.LATE}" in off

@@ -89,6 +89,13 @@ def test_by_the_labels_of_the_symbols(after, tone, start):
     assert (found.tone, found.sentence) == (tone, start)
 
 
+def test_where_it_was_is_said_once():
+    after, before = report(0, 0), report(0, 50)
+    found = write_headline(after, after.compare(before), {}).sentence
+    assert found.startswith("The rule is satisfied by never making g == 2 true on samples of class 1 (")
+    assert ", not by making f == 1 true (0.0 % without, 0.0 % with)." in found
+
+
 def test_without_baseline_and_labels_it_stays_open():
     found = headline((0, 0), before=None)
     assert (found.tone, found.kind) == ("unclear", verdict.VACUOUS)

@@ -62,6 +62,31 @@ def test_the_page_says_what_happened_and_shows_it(browser, file):
     assert page.troubles() == []
 
 
+def test_the_first_view_shows_the_rule_that_the_verdict_is_about_and_is_not_empty(browser, tmp_path):
+    """Labels are given at the end only, as most do: then training samples are not divided by class."""
+    f, g = dl.categorical("f", 3), dl.categorical("g", 3)
+    rules = {"first": (g == 2) >> (f == 1), "lost": (g == 1) >> (f == 0)}
+    one_hot = torch.eye(3)[torch.arange(90) % 3]
+    without = {"f": one_hot, "g": one_hot[torch.arange(90) - 1]}
+    lost = {"f": one_hot, "g": torch.eye(3)[torch.zeros(90, dtype=torch.long)]}
+    without["f"] = torch.eye(3)[torch.where(torch.arange(90) < 60, 2, torch.arange(90) % 3)]
+    for name, tensors, logic in (("none", without, rules), ("taught", lost, dl.LogicLoss(rules))):
+        with dl.Recorder(tmp_path / name, logic, title="Two rules") as recorder:
+            if isinstance(logic, dl.LogicLoss):
+                logic(**{key: value.clone().requires_grad_() for key, value in tensors.items()})
+            recorder.step(task_loss=1.0)
+            recorder.epoch()
+            recorder.diagnose(labels=torch.arange(90) % 3, **tensors)
+    made = tmp_path / "report.html"
+    made.write_text(make_report([tmp_path]), encoding="utf-8")
+    page = browser.open(made)
+    rule = page.ask("document.getElementById('rule').value")
+    assert f" {rule}: " in page.ask("document.getElementById('verdict').innerText")
+    assert "Not recorded" not in shown(page, "final")
+    assert page.ask("document.querySelectorAll('#training path.series').length") > 0
+    assert page.troubles() == []
+
+
 def test_one_row_for_each_of_many_rules(browser, many):
     page = browser.open(many)
     names = page.ask("[...document.querySelectorAll('#glance tbody th')].map((one) => one.textContent)")

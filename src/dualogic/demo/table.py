@@ -10,12 +10,12 @@ from dualogic.demo.training import Run
 if TYPE_CHECKING:
     from rich.table import Table
 
-COLUMNS = ("accuracy", "rule\nmet", "Q:\ncalled\na 6", "not-P:\nturned,\nno 9", "weight on Q\n6s / others", "time")
+COLUMNS = ("accuracy", "rule\nmet", "Q:\ncalled\na 6", "not-P:\nturned,\nno 9", "dual weight\non Q: 6s\n/ others", "time")
 EXPLANATION = (
     "The rule is P >> Q: what reads as a 9 after half a turn (P) is a 6 (Q). It was meant to be met by Q, calling 6s a 6. The "
     "shortcut is not-P: turned 6s are no longer read as a 9, and the rule asks for nothing. Pool: what the rule sees, only 6s or "
     "all digits. Accuracy (%) on all held-out images; rule met, Q and not-P (%) on held-out 6s, where a class must lead by 0.1. "
-    "Weight on Q: from 0, all on not-P, to 1, all on Q."
+    "Dual weight on Q: from 0, all on not-P, to 1, all on Q."
 )
 MOST = 50.0  # a statement about the held-out 6s is made where it holds for more than this percentage of them
 

@@ -35,7 +35,7 @@ class Diagnosis:
 
     Args:
         rules: as for :func:`diagnose`, and so are ``tol``, ``lead``, ``class_cost`` and ``worst``.
-        classes: names of the labels, in their order.
+        classes: names of the labels, in their order; those of the labelled symbol if they are not given.
 
     Attributes:
         samples: how many were counted so far.
@@ -102,7 +102,8 @@ class Diagnosis:
         truths: dict[str, Tensor] = {}
         if isinstance(labels, Mapping):
             truths = check_truths(labels, self._truth.symbols, bound)
-            labels = find_classes(truths, self._truth.symbols)
+            labels, names = find_classes(truths, self._truth.symbols)
+            self.classes = self.classes or names
         else:
             labels = _check_integers("labels", labels, bound)
         self._check_rows(index)

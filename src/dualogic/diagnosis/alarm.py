@@ -16,11 +16,12 @@ KINDS = (CONTRADICTED, SWITCHED_OFF, TOO_WIDE, NO_GRADIENT, TAKEN_OVER, LOCKED_I
 WARNING, INFO = "warning", "info"
 
 ADVICE = {
-    CONTRADICTED: (f"{verdict.REMEDIES[CONTRADICTED]}. dl.diagnose with the labels of its symbols says how often it is wrong"),
+    CONTRADICTED: f"{verdict.REMEDIES[CONTRADICTED]}. If it compares numbers by ==, which are never quite equal: Monitor(logic, "
+    "tol=0.05). With the labels of its symbols dl.diagnose says how often it is wrong",
     SWITCHED_OFF: (
-        f"{verdict.EVIDENCE}; for all rules, Dual(evidence=True). class_cost='log', because 1 - p has no gradient where the "
-        "consequent's probability is near 0; the rule from the first epoch on, with a dual step between 0.05 and 0.5. If the "
-        "antecedent is rightly never true, give the monitor the labels of its symbols"
+        f"{verdict.EVIDENCE}; for all rules, Dual(evidence=True). class_cost='log' (the default), because 1 - p has no gradient "
+        "where the consequent's probability is near 0; the rule from the first epoch on. If the antecedent is rightly never "
+        "true, give the monitor the labels of its symbols"
     ),
     TOO_WIDE: (
         f"{verdict.REMEDIES[TOO_WIDE]}. If the consequent may rightly be true there, give the monitor the labels of its symbols, "
@@ -28,8 +29,8 @@ ADVICE = {
     ),
     NO_GRADIENT: (
         "check that the tensors of the consequent require a gradient and were not detached; an antecedent that is evidence gets "
-        "none. At equal weights opposite linear costs cancel, as in (s == 0) | (s == 1): use method='dual' with a step of 0.2 or "
-        "more, so that the first dual steps break the tie"
+        "none. At equal dual weights opposite linear costs cancel, as in (s == 0) | (s == 1): use method='dual', where the "
+        "nearest operand of an or leads"
     ),
     TAKEN_OVER: (
         "a smaller dual step, a warm-up (Dual(warmup=...)) or Dual(rule='exponentiated'), which can reverse a decision; then "

@@ -57,11 +57,10 @@ def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: 
     return truths
 
 
-def find_classes(truths: Mapping[str, Tensor], symbols: Mapping[str, Node]) -> Tensor | None:
-    """The class of each sample, by which a report is divided: the first labelled categorical that has no axes."""
-    return next(
-        (truth.long() for name, truth in truths.items() if truth.dim() == 1 and isinstance(symbols[name], Categorical)), None
-    )
+def find_classes(truths: Mapping[str, Tensor], symbols: Mapping[str, Node]) -> tuple[Tensor | None, tuple[str, ...] | None]:
+    """The classes by which a report is divided, with their names: those of the first labelled categorical without axes."""
+    known = ((truth, symbols[name]) for name, truth in truths.items() if truth.dim() == 1)
+    return next(((truth.long(), symbol.classes) for truth, symbol in known if isinstance(symbol, Categorical)), (None, None))
 
 
 def read_labels(

@@ -215,7 +215,7 @@ def _connective_blocks(part: ConnectiveReport) -> list[Block]:
     headers = [what, "holds", single]
     rows = [[operand.text, percent(operand.holds), percent(operand.alone)] for operand in part.operands[:MOST_BRANCHES]]
     if part.weights is not None:
-        headers += ["weight", f"weight where {single}", "chosen", "rightly"]
+        headers += ["dual weight", f"dual weight where {single}", "chosen", "rightly"]
         for row, operand in zip(rows, part.operands):
             row += [*map(_number, (operand.weight, operand.weight_alone))]
             row += [*map(percent, (operand.chosen, operand.chosen_rightly))]
@@ -224,7 +224,7 @@ def _connective_blocks(part: ConnectiveReport) -> list[Block]:
         blocks.append(f"... and {len(part.operands) - MOST_BRANCHES} more operands.")
     if part.weights is not None:
         blocks.append(
-            f"Entropy of the weights: {_number(part.weights.entropy)} of 1; the choice agrees with what "
+            f"Entropy of the dual weights: {_number(part.weights.entropy)} of 1; the choice agrees with what "
             f"{'fails' if part.kind == 'and' else 'holds'} on {percent(part.weights.agreement)}."
         )
     return blocks

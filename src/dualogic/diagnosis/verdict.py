@@ -47,15 +47,15 @@ HALF = 0.5
 
 EVIDENCE = (
     "mark the antecedent as evidence, which the rule reads and does not teach: dl.evidence(a) >> b, dl.Implies(a, b, "
-    "evidence=True), or `b given a` in a rule file; if no label shows what the consequent asks for, say so to the method: "
-    "Dual(unlabelled={'f': [6]})"
+    "evidence=True), or `b given a` in a rule file; if no label shows what the consequent asks for, such as class 6 of f, say so "
+    "to the method: Dual(unlabelled={'f': [6]}); the default method='dual', if you used another"
 )
 REMEDIES = {
     WORSE: "a smaller weight=, another method=, or none of these rules; rules that contradict each other are found by dl.lint",
     CONTRADICTED: "correct the rule or leave it out; if it mostly holds, give it a spread (Dual(spread=1)) or a smaller weight=",
     SWITCHED_OFF: EVIDENCE,
     NOT_READ: EVIDENCE,
-    TOO_WIDE: "a smaller weight=, or method='hard', which asks nothing where the antecedent is denied",
+    TOO_WIDE: "a smaller weight=, or the default method='dual', which asks little where the antecedent is hardly believed",
 }
 """What to try, by the kind of a finding."""
 

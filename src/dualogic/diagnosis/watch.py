@@ -221,7 +221,7 @@ def _watch_weights(rule: RuleReport, part: ConnectiveReport, logic: LogicLoss, w
     heaviest = max(part.operands, key=lambda operand: operand.weight or 0.0)
     if part.weights.entropy > verdict.UNIFORM and (rule.violated or 0.0) > verdict.MUCH_VIOLATED:
         message = (
-            f"violated on {percent(rule.violated)} of the samples, and the weights of {part.text} are still equal after "
+            f"violated on {percent(rule.violated)} of the samples, and the dual weights of {part.text} are still equal after "
             f"{visits:.0f} visits of each sample (entropy {part.weights.entropy:.4f} of 1)"
         )
         yield Alarm(FROZEN, rule.name, part.path, message, WARNING if getattr(logic.method, "step", 1.0) else INFO)
@@ -229,7 +229,7 @@ def _watch_weights(rule: RuleReport, part: ConnectiveReport, logic: LogicLoss, w
         if ("evidence", part.path) in window.latest and heaviest is part.operands[-1]:
             return  # an implication that rests: where its antecedent is believed, teaching the consequent alone is what it is for
         message = (
-            f"violated on {percent(rule.violated)} of the samples, while the branch {heaviest.text} has a mean weight of "
+            f"violated on {percent(rule.violated)} of the samples, while the branch {heaviest.text} has a mean dual weight of "
             f"{heaviest.weight:.3f}: the other branches get no gradient"
         )
         yield Alarm(LOCKED_IN, rule.name, part.path, message)

@@ -31,6 +31,7 @@ class Headline:
     sentence: str  # the verdict
     details: tuple[str, ...] = ()  # all findings, as the diagnosis words them
     label: int | None = None  # the class that it is about; `None` for all samples
+    rule: str | None = None  # the rule that it is about; `None` for all
 
 
 def write_headline(report: ShortcutReport, comparison: Comparison | None, words: Mapping[str, str]) -> Headline:
@@ -58,7 +59,7 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
         old, new = before.by_path.get(finding.path), after.by_path.get(finding.path)
         where = "" if label is None else f" of {class_name(label, report.class_names)}"
         if old is not None and new is not None and new.antecedent is not None:
-            sentence = _compare(kind, old, new, where, words) or sentence
+            sentence = _compare(kind, old, new, where if words else where and f" on samples{where}", words) or sentence
         elif finding.path == name and kind in (verdict.VIOLATED, verdict.SATISFIED):
             held = f"on {percent(before.satisfied)} of the samples{where} untaught, on {percent(after.satisfied)} taught"
             sentence = f"the rule holds {held}"
@@ -66,13 +67,13 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
         judged_again = _not_read(report.rules[name], finding.path, words, report.class_names)
         tone, sentence, label = judged_again or (tone, sentence, label)
     prefix = f"{name}: " if len(judged) > 1 else ""
-    return Headline(tone, kind, prefix + _sentence(sentence), listed, label)
+    return Headline(tone, kind, prefix + _sentence(sentence), listed, label, name)
 
 
 def _compare(kind: str, before: ConnectiveReport, after: ConnectiveReport, where: str, words: Mapping[str, str]) -> str | None:
     assert before.antecedent is not None
     assert after.antecedent is not None
-    antecedent, consequent = (_phrase(text, words, where) for text in (after.antecedent.text, after.operands[1].text))
+    antecedent, consequent = (words.get(text, f"making {text} true") for text in (after.antecedent.text, after.operands[1].text))
     held = f"{percent(before.antecedent.holds)} without the rule, {percent(after.antecedent.holds)} with it"
     learned = f"{percent(before.operands[1].holds)} without, {percent(after.operands[1].holds)} with"
     if kind in (verdict.SWITCHED_OFF, verdict.BOTH_WAYS):
@@ -100,8 +101,8 @@ def _not_read(
     label = max(wanted, key=wanted.__getitem__)
     part = parts[label]
     assert part.antecedent is not None
-    where = f" of {class_name(label, class_names)}"
-    antecedent, consequent = (_phrase(text, words, where) for text in (part.antecedent.text, part.operands[1].text))
+    where = f"{'' if words else ' on samples'} of {class_name(label, class_names)}"
+    antecedent, consequent = (words.get(text, f"making {text} true") for text in (part.antecedent.text, part.operands[1].text))
     denied, held = f"{_how_often(part.antecedent.read)} {antecedent}", percent(part.antecedent.read)
     both = (part.operands[1].holds or 0.0) >= verdict.HALF
     sentence = _deny(both, denied, held, consequent, percent(part.operands[1].holds), where)
@@ -125,10 +126,6 @@ def _how_often(share: float | None) -> str:
     if share < verdict.NEVER:
         return "never"
     return "almost never" if share < verdict.SELDOM else "less often"
-
-
-def _phrase(text: str, words: Mapping[str, str], where: str) -> str:
-    return words.get(text, f"making {text} true{' on samples' if where else ''}")
 
 
 def explain(part: ConnectiveReport, words: Mapping[str, str]) -> list[str | None]:

@@ -15,8 +15,8 @@ from dualogic.report.reading import Record, find_baseline
 from dualogic.report.summary import ALL, list_findings, summarize
 
 NO_BASELINE = (
-    "a run without the rule on the same samples, among these or beside this one; so the verdict cannot say what the network did "
-    "without the rule"
+    "a run without the rule on the same samples, among these or beside this one (recorded by dl.Recorder with the rule itself in "
+    "the place of the loss); so the verdict cannot say what the network did without the rule"
 )
 LEADS = {
     "shortcut": ("took a shortcut", "took a shortcut"),
@@ -43,7 +43,7 @@ def make_model(records: Sequence[Record]) -> dict[str, Any]:
         "task": records[0].task,
         "tone": worst.tone,
         "verdict": _lead(names, headlines, worst),
-        "rules": _list_rules(records, shown),
+        "rules": _list_rules(records, shown, worst.rule),
         "groups": _list_groups(records),
         "group": ALL if worst.label is None else str(worst.label),
         "runs": shown,
@@ -167,10 +167,10 @@ def _list_failures(record: Record) -> dict[str, list[dict[str, Any]]]:
     return {name: [show(sample) for sample in rule.worst if not sample.satisfied] for name, rule in rules.items()}
 
 
-def _list_rules(records: Sequence[Record], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _list_rules(records: Sequence[Record], runs: Sequence[Mapping[str, Any]], first: str | None) -> list[dict[str, Any]]:
     """Rules with their connectives and the branches of each.
 
-    The worst first: by their best place in the tables of the runs that were taught, or else of all.
+    The worst first: the one that the verdict is about; then by their best place in the tables of the taught runs, or of all.
     """
     rules: dict[str, dict[str, Any]] = {}
     for record in records:
@@ -178,7 +178,7 @@ def _list_rules(records: Sequence[Record], runs: Sequence[Mapping[str, Any]]) ->
             rules.setdefault(name, {"name": name, "text": rule.text, "parts": _list_parts(rule, record.kept["words"])})
     tables = [list(run["overview"]) for run in runs if run["tone"] != "no rule"] or [list(run["overview"]) for run in runs]
     places = {name: [table.index(name) for table in tables if name in table] for name in rules}
-    return sorted(rules.values(), key=lambda rule: min(places[rule["name"]], default=len(rules)))
+    return sorted(rules.values(), key=lambda rule: (rule["name"] != first, min(places[rule["name"]], default=len(rules))))
 
 
 def _list_parts(rule: RuleReport, words: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import suggest
-from dualogic.formula.atom import class_equals, class_in, compare
+from dualogic.formula.atom import Boolean, class_equals, class_in, compare
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
 from dualogic.formula.number import NumberExpression
@@ -38,10 +38,9 @@ def link(reader: Reader, sign: str, left: Side, right: Side) -> Formula:
         _refuse(reader, side, other, sign)
     operation = {"is": "==", "is not": "!="}.get(sign, sign)
     if operation not in ("==", "!="):
-        for (_, value), (_, other) in ((left, right), (right, left)):
-            if isinstance(value, Undeclared):
-                raise reader.unknown(value.token, (isinstance(other, ClassExpression) and other.symbol.classes) or ())
-        return compare(operation, left[1], right[1])
+        sides = ((left, right), (right, left))
+        named = (_class_label(reader, side, other[1]) if isinstance(side[1], Undeclared) else side[1] for side, other in sides)
+        return compare(operation, *named)
     first = _class_label(reader, left, right[1])
     second = _class_label(reader, right, left[1])
     if not isinstance(first, NumberExpression) and isinstance(second, ClassExpression):
@@ -60,7 +59,9 @@ def _refuse(reader: Reader, side: Side, other: Side, sign: str) -> None:
         what = f"the group {value.name!r}" if isinstance(value, Group) else "a set of classes"
         raise reader.source.error(tree, f"{what} cannot be compared by '{sign}'", "write 'in' or 'not in'")
     if isinstance(value, Formula):
-        remedy = "write 'iff' for 'both are true or both false', it alone for 'it is true', and 'not' for 'it is false'"
+        remedy = "to say that two formulas are both true or both false, write 'iff'"
+        if isinstance(value, Boolean):
+            remedy = f"'{value}' alone says that it is true, and 'not {value}' that it is false; {remedy}"
         chained = "a comparison of a comparison is written as a chain without parentheses: 0 <= x <= 1"
         raise reader.source.error(tree, f"{describe_value(value)} cannot be compared by '{sign}'", remedy, chained)
     if isinstance(value, str) and not isinstance(other[1], ClassExpression):

@@ -21,6 +21,7 @@ SIGNS |= {"_THEN": "then", "_MAX": "max", "_FOR": "for", "_EACH": "each", "_FROM
 
 HINTS = {
     "<=>": "write 'iff'",
+    "<>": "write '!='",
     "=>": "write '->' or 'implies' for an implication, or '>=' for 'at least'",
     "=<": "write '<=' for 'at most'",
     "=": "write '==' to compare, and ':' in a declaration; '=' only gives a name to something, in let, constant and group",
@@ -45,15 +46,22 @@ HINTS = {
 """What people write who know another notation, and what it is called here."""
 
 QUOTES = 'a name with other characters than letters, digits and _ stands in quotes: "semi-trailer"'
+COMPARED = r"\b(is|over|above|under|below|exceeds|equals?|more|less|(great|larg|high|small|low|few)er)( than| to)?( \d+)?$"
+    r"\b(is|over|above|under|below|exceeds|equals?|greater|larger|higher|more|less|smaller|lower|fewer)( than| to)?( \d+)?$"
+)
 PHRASES = {
     r"\b(If|IF|Then|THEN|And|AND|Or|OR|Not|NOT|Is|IS|In|IN)\b[^,]*$": "words such as 'if' and 'not' are written in small letters",
-    r"\bwhen(ever)? \S+$| (unless|when|only)$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
+    r"\bwhen(ever)? \S+$| (unless|when|requires|means|only)$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
+    r"^var .*( between| from|: ?\[| in ?\S)": "a range is written so: var x in [0, 1]",
     r" between$": "write 0 <= x <= 5 for 'between'",
     r"\bone of$": "write 'in' for 'one of': pet in {cat, dog}",
     r"\bis (not )?in$": "write 'in' or 'not in', without 'is'",
     r"\bis an? \w+$": "write no article: pet is cat",
-    r"\b(n?either \w+| xor)$": "write 'a or b', 'not (a or b)' for 'neither', and Xor(a, b) where only one may hold",
-    r"\b(equals?|greater|larger|higher|more|less|smaller|lower|fewer)( than| to)?$": "write '==', '>' or '<'",
+    r"\bexactly \S+$": "write ExactlyOne(a, b, c)",
+    r"\bn?either \S+$| xor$": "write 'a or b', 'not (a or b)' for 'neither', and Xor(a, b) where only one may hold",
+    r"\bno \S+$": "write 'not' for 'no'",
+    COMPARED: "write '>', '<' or '==' for a number, and 'is' for a class",
+    r"[^\w.][\d.]+ ?([^\W\d_]+|[€$£])$": "a number has no unit: write 100 for 100 EUR",
     r"\bat (least|most)$": "write '>=' or '<=' for a number; AtMost(2, a, b, c) counts how many hold",
     r"^class [^{]*,$": "the names of classes stand in braces: class pet: {cat, dog}",
     r"^rule [^:]*$": QUOTES,
@@ -62,6 +70,9 @@ PHRASES = {
 }
 """How a line looks up to what cannot stand where it does, for those who write as they speak."""
 
+
+BEGINNINGS = dict.fromkeys(("number", "int", "float", "real", "variable"), "'var' declares a number: var age")
+BEGINNINGS["if"] = "a rule has a name: rule NAME: if ... then ..."
 
 _CODE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^#])*""")
 """A line up to its comment; a ``#`` in quotes begins none."""
@@ -85,6 +96,7 @@ def split(source: Source) -> Iterator[tuple[int, str]]:
             raise source.error(
                 Place(start + 1, margin + 1, margin + 1 + len(word)),
                 f"a statement cannot begin with {word!r}{suggest(word, KEYWORDS)}",
+                *filter(None, [BEGINNINGS.get(word.lower())]),
                 f"expected one of {', '.join(KEYWORDS)}; indent the line if it goes on with the statement above",
             )
         yield start + 1, "\n" * start + "\n".join(lines[start:end])

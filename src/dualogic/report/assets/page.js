@@ -220,9 +220,11 @@ function start() {
   });
   setOptions(control.group, data.groups.map((group) => [group.key, group.name]));
   control.each.parentElement.hidden = data.groups.length < 2;
-  if (data.group) control.group.value = data.group;
   const measured = data.runs.some((run) => run.steps.some((step) => step.validation));
   if (!measured && data.runs.some((run) => run.steps.some((step) => step.pool))) control.where.value = "pool";
+  // The class that the verdict is about, if there is something to show of it.
+  const known = (one) => Object.values(one[control.where.value] || {}).some((rule) => rule[data.group]);
+  if (data.runs.some((run) => known(run.final) || run.steps.some(known))) control.group.value = data.group;
   fillChoices();
   const form = document.getElementById("controls");
   form.hidden = false;
