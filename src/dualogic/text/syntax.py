@@ -47,8 +47,6 @@ HINTS = {
 
 QUOTES = 'a name with other characters than letters, digits and _ stands in quotes: "semi-trailer"'
 COMPARED = r"\b(is|over|above|under|below|exceeds|equals?|more|less|(great|larg|high|small|low|few)er)( than| to)?( \d+)?$"
-    r"\b(is|over|above|under|below|exceeds|equals?|greater|larger|higher|more|less|smaller|lower|fewer)( than| to)?( \d+)?$"
-)
 PHRASES = {
     r"\b(If|IF|Then|THEN|And|AND|Or|OR|Not|NOT|Is|IS|In|IN)\b[^,]*$": "words such as 'if' and 'not' are written in small letters",
     r"\bwhen(ever)? \S+$| (unless|when|requires|means|only)$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
