@@ -30,7 +30,12 @@ def is_transformed() -> bool:
 
 
 def is_followed() -> bool:
-    """Whether derivatives may be taken of tensors that do not say so: in a transformation of torch's, or forward in its tape."""
+    """Whether derivatives may be taken of tensors that do not say so: in a transformation of torch's, or forward in its tape.
+
+    No compiler asks for either; early ones cannot look into this.
+    """
+    if torch.compiler.is_compiling():
+        return False
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import dualogic as dl
 from dualogic.loss import graphs
+from dualogic.loss.signature import TELLS_OF_HOOKS
 
 P, Q = dl.boolean("p"), dl.boolean("q")
 X, F = dl.var("x", 4), dl.categorical("f", 5, input="logits")
@@ -272,9 +273,7 @@ def test_graphs_and_signatures_are_bounded():
         lambda logic, index, tensors: logic(index[:0], **{name: value[:0] for name, value in tensors.items()}),
         pytest.param(
             lambda logic, index, tensors: _within(torch.autograd.graph.save_on_cpu(), logic, index, tensors),
-            marks=pytest.mark.skipif(
-                not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"), reason="this torch does not tell of hooks"
-            ),
+            marks=pytest.mark.skipif(not TELLS_OF_HOOKS, reason="this torch does not tell of hooks"),
         ),
         lambda logic, index, tensors: _within(FlopCounterMode(display=False), logic, index, tensors),
     ],

@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 import dualogic as dl
 from dualogic.errors import BindingError, NonFiniteError, StateError
+from dualogic.loss.signature import TELLS_OF_HOOKS
 from dualogic.methods import straight
 from strategies import bindings, quantified
 
@@ -252,7 +253,7 @@ def test_calls_that_move_nothing_are_the_same_to_the_bit(method, data, graded, r
     assume(logic._program.recorded is not None)
     walked, _ = call(logic, tensors, False, graded)
     found, recorded = call(logic, tensors, True, graded)
-    assert recorded
+    assert recorded or not TELLS_OF_HOOKS
     assert are_equal(found, walked)
 
 

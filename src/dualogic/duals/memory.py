@@ -61,7 +61,7 @@ def lazy_zeros(samples: int, width: int, dtype: torch.dtype) -> Tensor:
     are written; huge pages are declined, because one row would then take 2 MB and the time to clear them.
     """
     size = samples * width * dtype.itemsize
-    if size < LAZY_FROM or torch.get_default_device().type != "cpu":
+    if size < LAZY_FROM or torch.empty(0).device.type != "cpu":
         return torch.zeros(samples, width, dtype=dtype)
     private = getattr(mmap, "MAP_PRIVATE", None)
     pages = mmap.mmap(-1, size) if private is None else mmap.mmap(-1, size, flags=private | mmap.MAP_ANONYMOUS)

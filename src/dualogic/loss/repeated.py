@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dualogic.compile.straight_ways import Tensors
 from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
-from dualogic.loss.signature import saving_hooks
+from dualogic.loss.signature import TELLS_OF_HOOKS, saving_hooks
 from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
 from dualogic.numerics import is_followed
 
@@ -97,6 +97,7 @@ def _is_usual(owner: LogicLoss) -> bool:
         or torch.is_inference_mode_enabled()
         or torch._C._len_torch_dispatch_stack()
         or saving_hooks(False) is not None
+        or not (TELLS_OF_HOOKS or owner.training)  # a call in eval() may be computed again in the backward pass
         or torch._C._get_tracing_state() is not None
     )
 

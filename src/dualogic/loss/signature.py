@@ -10,8 +10,10 @@ from torch import Tensor, nn
 
 from dualogic.numerics import is_followed
 
+TELLS_OF_HOOKS = hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks")
+"""Early versions of torch do not."""
 saving_hooks: Callable[[bool], Any] = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda traced: None)
-"""Those that change what a backward pass finds, as activation checkpointing does; early versions of torch do not tell."""
+"""Those that change what a backward pass finds, as activation checkpointing does."""
 
 
 class Layout(NamedTuple):

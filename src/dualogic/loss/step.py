@@ -25,7 +25,7 @@ from dualogic.numerics import is_mapped, wide
 # A copy that a compiler can neither drop nor compute again. ``torch.compile`` may compute in the backward pass, from a graph's
 # inputs, what it did not save in the forward pass, even when the same graph has changed those inputs in the meantime: the
 # gradient is then silently that of the new duals and delta. What an operator makes that it cannot look into is always saved.
-@torch.library.custom_op("dualogic::snapshot", mutates_args=())
+@torch.library.custom_op("dualogic::snapshot", mutates_args=(), schema="(Tensor[] values) -> Tensor[]")  # torch 2.4 infers none
 def snapshot(values: list[Tensor]) -> list[Tensor]:
     """Copies of the tensors, as they are at this moment of a compiled graph."""
     return [value.clone() for value in values]
