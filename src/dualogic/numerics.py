@@ -30,12 +30,7 @@ def is_transformed() -> bool:
 
 
 def is_followed() -> bool:
-    """Whether derivatives may be taken of tensors that do not say so: in a transformation of torch's, or forward in its tape.
-
-    No compiler asks for either; early ones cannot look into this.
-    """
-    if torch.compiler.is_compiling():
-        return False
+    """Whether derivatives may be taken of tensors that do not say so: in a transformation of torch's, or forward in its tape."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
@@ -78,7 +73,7 @@ def hold_back(value: Tensor, share: float, believed: Tensor | None = None) -> Te
         believed = value
     if share == 1.0:
         return believed.detach()
-    if believed is value and not (value.requires_grad or is_followed()):
+    if believed is value and not (value.requires_grad or is_transformed()):
         return value
     # Between a number and itself: exact, in one operation that every transformation of torch knows. Between infinities it is NaN.
     between, mean = torch.lerp(value, believed.detach(), share), value * (1.0 - share) + believed.detach() * share

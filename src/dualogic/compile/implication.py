@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dualogic.numerics import is_followed, is_transformed
+from dualogic.numerics import is_transformed
 
 IMPOSSIBLE = 1e9
 """What a comparison that does not hold costs as an antecedent: more than any belief."""
@@ -199,10 +199,10 @@ def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor
         >>> p.grad.item() == 0, q.grad
         (True, tensor([0.8899]))
     """
-    if not (antecedent.requires_grad or consequent.requires_grad or is_followed()):
-        return excess(antecedent, consequent, logarithmic)
     if is_transformed():
         return _divide(antecedent, consequent, weight, share, logarithmic)
+    if not (antecedent.requires_grad or consequent.requires_grad):
+        return excess(antecedent, consequent, logarithmic)
     both = torch.stack([antecedent, consequent], 1)
     result: Tensor = _Divided.apply(both, weight, share, logarithmic)  # type: ignore[no-untyped-call]
     return result
