@@ -34,6 +34,7 @@ def measure(tmp_path, monkeypatch):
     torch.set_num_threads(threads)
 
 
+@pytest.mark.filterwarnings("ignore:.*Profiler clears events")  # torch 2.11 says so of each profile
 def test_times_and_profile_are_written_where_tables_read_them(measure, capsys):
     content, folder = measure("--networks", "vgg16", "resnet50", "--arms", "none", "dl2", "dual")
     printed = capsys.readouterr().out
