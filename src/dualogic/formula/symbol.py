@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from dualogic.errors import FormulaTypeError, SymbolError
@@ -226,7 +226,7 @@ def categorical(
         >>> (g == 9) >> (f == 6)
         (g == 9) >> (f == 6)
     """
-    check_name(name, "categorical")
+    name = check_name(name, "categorical")
     check_input(input, name)
     size = as_int(k)
     if size is None or size < 2:
@@ -235,9 +235,13 @@ def categorical(
         raise SymbolError(f"categorical {name!r} needs at least two classes; got k={k!r}{remedy}")
     names = None
     if classes is not None:
+        if isinstance(classes, (set, frozenset, Mapping)):
+            kind = type(classes).__name__
+            raise SymbolError(f"classes of {name!r} must be a list, in the order of the network's outputs; got a {kind}")
         names = tuple(classes) if isinstance(classes, Iterable) and not isinstance(classes, str) else (classes,)
         if len(names) != size or len(set(names)) != size or not all(isinstance(label, str) and label for label in names):
             raise SymbolError(f"classes of {name!r} must be {size} different non-empty names; got {list(names)!r}")
+        names = tuple(map(str.__str__, names))  # of numpy, or of an enumeration
     return Categorical(name, size, declare_shape(as_axes(shape), name), names, input)
 
 
