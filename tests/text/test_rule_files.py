@@ -82,11 +82,14 @@ def test_groups_of_unnamed_classes():
     assert rules["r"] is dl.categorical("f", 10).isin([0, 2, 4, 6, 8])
 
 
-@pytest.mark.parametrize("names", [["1", "2", "3"], ["2", "1", "0"], ["10", "5", "many"]])
-@pytest.mark.parametrize("text", ["r is {0}", "r == {0}", "{0} is r", "r in {{{0}}}", "r in [{0}]", "r.isin([{0}])", "r in g"])
+@pytest.mark.parametrize("names", ["1 2 3", "2 1 0", "10 5 many", "01 1 1.5", "1.5 2.5 0.5"])
+@pytest.mark.parametrize(
+    "text", ["r is {0}", "r == {0}", "{0} is r", "r in {{{0}}}", "r in [{0}]", "r in ({0}, {0})", "r.isin([{0}])", "r in g"]
+)
 def test_a_number_is_the_class_of_that_name(names, text):
     """Where classes are called by numbers, a number is no position: of the grades 1, 2 and 3 it is not the next one."""
-    for name in filter(str.isdecimal, names):
+    names = names.split()
+    for name in (name for name in names if name[0].isdigit()):
         file = f"class r: {{{', '.join(names)}}}\ngroup g = {{{name}}}\nmembership m of r = {{g}}\nrule a: {text.format(name)}"
         rules = dl.parse_rules(file)
         assert rules["a"] is (dl.categorical("r", 3, classes=names) == name)

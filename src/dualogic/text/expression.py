@@ -199,7 +199,7 @@ class Reader:
             raise self.source.error(name, "'.probabilities' has no parentheses behind it")
         positional, keywords = self._arguments(given)
         if name == "isin" and len(positional) == 1 and isinstance(positional[0], (ClassSet, Group, list)):
-            return link(self, "in", (operand, value), (given, positional[0]))
+            return link(self, "in", (operand, value), (given.children[0], positional[0]))
         return getattr(value, name)(*positional, **keywords)
 
     def _owner(self, operand: Any, token: Token) -> Any:
