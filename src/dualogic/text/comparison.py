@@ -10,7 +10,8 @@ from dualogic.formula.atom import Boolean, class_equals, class_in, compare
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.symbol import Categorical, ClassExpression
+from dualogic.formula.symbol import Categorical, ClassExpression, MaskExpression
+from dualogic.formula.term import Term
 from dualogic.text.names import ClassSet, Group, describe_value
 from dualogic.text.source import listed, read_string
 
@@ -55,6 +56,10 @@ def link(reader: Reader, sign: str, left: Side, right: Side) -> Formula:
 
 def _refuse(reader: Reader, side: Side, other: Side, sign: str) -> None:
     tree, value = side
+    classes = getattr(getattr(other[1], "symbol", None), "classes", None) or ()
+    if tree.data == "name" and str(tree.children[0]) in classes and isinstance(value, (Group, Formula, Term, MaskExpression)):
+        reason = f"{str(tree.children[0])!r} is {describe_value(value)} and a class of {other[1]}"
+        raise reader.source.error(tree, reason, f'put the class in quotes: "{tree.children[0]}"')
     if isinstance(value, (Group, ClassSet)):
         what = f"the group {value.name!r}" if isinstance(value, Group) else "a set of classes"
         raise reader.source.error(tree, f"{what} cannot be compared by '{sign}'", "write 'in' or 'not in'")
