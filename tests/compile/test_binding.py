@@ -92,6 +92,19 @@ def test_masks_may_be_integers():
     assert (r <= 1).all(where=valid).cost(r=values, valid=torch.tensor([[0, 1, 1]])).tolist() == [0.0]
 
 
+def test_large_whole_numbers_are_told_apart():
+    start, end = dl.var("start"), dl.var("end")
+    morning = torch.tensor([1_700_000_000, 1_700_000_000])  # seconds since 1970
+    times = {"start": morning, "end": morning + torch.tensor([60, -60])}
+    assert (start < end).satisfied(**times).tolist() == [True, False]
+    assert (start < end).cost(**times).tolist() == [0.0, 60.0]
+    assert (start < end).cost(start=times["start"] % 1000, end=times["end"] % 1000).dtype is torch.float32
+    belief = torch.full((2,), 0.5, requires_grad=True)
+    dl.LogicLoss((start < end) >> a)(**times, a=belief).backward()
+    assert belief.grad is not None
+    assert belief.grad.ne(0).tolist() == [True, False]
+
+
 def test_probabilities_may_be_rounded():
     rounded = torch.tensor([[1.004, -0.001, 0.0]], dtype=torch.bfloat16)
     assert (f == 0).satisfied(f=rounded).item()
