@@ -25,6 +25,7 @@ CASES = {
     "batches": (simple, {"x": torch.zeros(3), "p": P}, BindingError, "same batch size: 'x' has 3 samples and 'p' has 2"),
     "complex": (simple, {"x": X.to(torch.complex64), "p": P}, BindingError, "'x' must be real; got torch.complex64"),
     "text": (simple, {"x": "zero", "p": P}, BindingError, "'x' must be bound to a tensor; got str"),
+    "array turned round": (simple, {"x": X.numpy()[::-1], "p": P}, BindingError, "'x' must .*; got ndarray: .* stride .*copy"),
     "devices": (simple, {"x": X, "p": P.to("meta")}, BindingError, "one device: 'x' is on cpu and 'p' is on meta"),
     "NaN": (simple, {"x": torch.tensor([0.0, torch.nan]), "p": P}, BindingError, r"'x' contains NaN, first at position \[1\]"),
     "NaN in an axis": (simple, {"x": X, "p": P.index_fill(1, torch.tensor([2]), torch.nan)}, BindingError, r"position \[0, 2\]"),
@@ -85,6 +86,13 @@ def test_the_loss_refuses_the_same(name):
         logic(torch.tensor([0, 1]), **tensors)
     after = logic.state_dict()
     assert all(torch.equal(value, after[key]) for key, value in before.items())
+
+
+@pytest.mark.parametrize("method", ["cost", "satisfied"])
+def test_tensors_are_given_by_name(method):
+    for given in (X, {"x": X}):
+        with pytest.raises(BindingError, match=rf"by name, as in rule.{method}\(x=x\); .* rule.{method}\(\*\*tensors\)"):
+            getattr(x <= 1, method)(given)
 
 
 def test_masks_may_be_integers():

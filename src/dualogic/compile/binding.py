@@ -241,7 +241,7 @@ def as_tensor(what: str, value: Any) -> Tensor:
     try:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise BindingError(f"{what} must be bound to a tensor; got {type(value).__name__}") from error
+        raise BindingError(f"{what} must be bound to a tensor; got {type(value).__name__}: {error}") from error
 
 
 def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tuple[int, str]]) -> None:
