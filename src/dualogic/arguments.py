@@ -70,7 +70,7 @@ def check_rules(rules: Any) -> dict[str, Formula]:
         raise FormulaTypeError(f"the rules come first, as in LogicLoss(rules, num_samples=1000); got {rules!r} in their place")
     named = {"rule": rules} if not isinstance(rules, Mapping) else dict(rules)
     if not named:
-        raise FormulaTypeError("LogicLoss needs at least one rule")
+        raise FormulaTypeError("at least one rule is needed: give a formula, or a mapping from names to formulas")
     for name, formula in named.items():
         if not isinstance(name, str) or not name:
             raise SymbolError(f"rule names must be non-empty strings; got {name!r}")

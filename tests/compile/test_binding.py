@@ -25,6 +25,7 @@ CASES = {
     "batches": (simple, {"x": torch.zeros(3), "p": P}, BindingError, "same batch size: 'x' has 3 samples and 'p' has 2"),
     "complex": (simple, {"x": X.to(torch.complex64), "p": P}, BindingError, "'x' must be real; got torch.complex64"),
     "text": (simple, {"x": "zero", "p": P}, BindingError, "'x' must be bound to a tensor; got str"),
+    "array turned round": (simple, {"x": X.numpy()[::-1], "p": P}, BindingError, "'x' must .*; got ndarray: .* stride .*copy"),
     "devices": (simple, {"x": X, "p": P.to("meta")}, BindingError, "one device: 'x' is on cpu and 'p' is on meta"),
     "NaN": (simple, {"x": torch.tensor([0.0, torch.nan]), "p": P}, BindingError, r"'x' contains NaN, first at position \[1\]"),
     "NaN in an axis": (simple, {"x": X, "p": P.index_fill(1, torch.tensor([2]), torch.nan)}, BindingError, r"position \[0, 2\]"),
@@ -87,9 +88,29 @@ def test_the_loss_refuses_the_same(name):
     assert all(torch.equal(value, after[key]) for key, value in before.items())
 
 
+@pytest.mark.parametrize("method", ["cost", "satisfied"])
+def test_tensors_are_given_by_name(method):
+    for given in (X, {"x": X}):
+        with pytest.raises(BindingError, match=rf"by name, as in rule.{method}\(x=x\); .* rule.{method}\(\*\*tensors\)"):
+            getattr(x <= 1, method)(given)
+
+
 def test_masks_may_be_integers():
     values = torch.tensor([[2.0, 0.0, 0.0]])
     assert (r <= 1).all(where=valid).cost(r=values, valid=torch.tensor([[0, 1, 1]])).tolist() == [0.0]
+
+
+def test_large_whole_numbers_are_told_apart():
+    start, end = dl.var("start"), dl.var("end")
+    morning = torch.tensor([1_700_000_000, 1_700_000_000])  # seconds since 1970
+    times = {"start": morning, "end": morning + torch.tensor([60, -60])}
+    assert (start < end).satisfied(**times).tolist() == [True, False]
+    assert (start < end).cost(**times).tolist() == [0.0, 60.0]
+    assert (start < end).cost(start=times["start"] % 1000, end=times["end"] % 1000).dtype is torch.float32
+    belief = torch.full((2,), 0.5, requires_grad=True)
+    dl.LogicLoss((start < end) >> a)(**times, a=belief).backward()
+    assert belief.grad is not None
+    assert belief.grad.ne(0).tolist() == [True, False]
 
 
 def test_probabilities_may_be_rounded():

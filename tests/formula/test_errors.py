@@ -57,6 +57,11 @@ CASES = {
     "bool in a term": (lambda: x + True, FormulaTypeError, r"a plain bool \(True\)"),
     "string in a term": (lambda: x <= "1", FormulaTypeError, "expected a term, a number or an array"),
     "None in a term": (lambda: x == None, FormulaTypeError, "expected a term, a number or an array"),  # noqa: E711
+    "classes in no order": (lambda: dl.categorical("q", 2, classes={"cat", "dog"}), SymbolError, "must be a list, in.*got a set"),
+    "classes by index": (lambda: dl.categorical("q", 2, classes={"b": 1, "a": 0}), SymbolError, "must be a list, in.*got a dict"),
+    "torch's largest": (lambda: torch.maximum(x, y) <= 1, FormulaTypeError, r"dl.apply\(torch.maximum, x, y\)"),
+    "torch's sum": (lambda: torch.sum(p) <= 1, FormulaTypeError, r"write p.sum\(\)"),
+    "class in other letters": (lambda: named == "Cat", SymbolError, "has no class 'Cat'; did you mean 'cat'"),
     "mean": (lambda: p.mean() <= 1, FormulaTypeError, r"p has .*\.sum\(\).*dl.apply\(function, p\)"),
     "rest of a division": (lambda: x % 2 == 0, FormulaTypeError, r"dl.apply\(function, x\)"),
     "whole division": (lambda: 1 // x == 0, FormulaTypeError, r"dl.apply\(function, x\)"),

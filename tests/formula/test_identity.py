@@ -1,6 +1,7 @@
 """Formulas are values: equal structure is one object, in every thread and after every copy."""
 
 import copy
+import enum
 import functools
 import gc
 import multiprocessing
@@ -140,6 +141,20 @@ def test_class_indices_of_all_kinds(label):
 def test_numpy_strings_name_classes():
     f = dl.categorical("f", 2, classes=np.array(["cat", "dog"]))
     assert (f == np.str_("dog")) is (f == 1)
+
+
+def test_names_of_all_kinds_are_plain_texts():
+    class Name(str, enum.Enum):
+        F = "f"
+        CAT = "cat"
+
+    plain = dl.categorical("f", 2, classes=["cat", "dog"])
+    assert dl.categorical(np.str_("f"), 2, classes=np.array(["cat", "dog"])) is plain
+    assert dl.categorical(Name.F, 2, classes=[Name.CAT, "dog"]) is plain
+    assert (plain == Name.CAT) is (plain == "cat")
+    for make in (dl.var, dl.boolean, lambda name: dl.mask(name, dl.axis(name, 3)), lambda name: dl.constant(name, 1)):
+        assert make(np.str_("f")) is make(Name.F) is make("f")
+    assert dl.apply(torch.exp, dl.var("x"), name=np.str_("f")) is dl.apply(torch.exp, dl.var("x"), name="f")
 
 
 def test_ten_thousand_operands_joined_one_by_one_take_little_longer_than_at_once():

@@ -146,6 +146,12 @@ def test_a_rule_that_is_all_evidence_has_no_gradient():
         assert [(finding.kind, finding.severity) for finding in dl.lint(rule)] == [("zero-gradient", "info")]
 
 
+def test_masks_that_leave_nothing_and_constant_terms_are_no_place_to_look():
+    p, gap = dl.var("p", 3), dl.mask("gap", 3)
+    assert dl.lint((p <= 1).any(where=~gap) & (p.sum() >= 5)) == []  # its cost is infinite where all are gaps
+    assert dl.lint((v**0 <= [0.5, 1, 0]).any(where=gap)) == []
+
+
 def test_a_function_that_refuses_inputs_is_reported():
     def picky(value):
         if (value < 0).any():

@@ -66,6 +66,7 @@ AS_IN_PYTHON = [
     "m.sum(dim=-1) <= 1",
     "m.sum((0, 1)) <= 1",
     "m.sum([1, 0]) <= 1",
+    "m.sum((1,)) <= p.sum((0,))",
     "(m <= 1).all(dim=(1, 0), duals='tied')",
     "(m <= 1).any(None)",
     "(r <= 1).all(where=valid & valid & ~valid | valid)",

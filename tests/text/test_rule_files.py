@@ -82,11 +82,14 @@ def test_groups_of_unnamed_classes():
     assert rules["r"] is dl.categorical("f", 10).isin([0, 2, 4, 6, 8])
 
 
-@pytest.mark.parametrize("names", [["1", "2", "3"], ["2", "1", "0"], ["10", "5", "many"]])
-@pytest.mark.parametrize("text", ["r is {0}", "r == {0}", "{0} is r", "r in {{{0}}}", "r in [{0}]", "r.isin([{0}])", "r in g"])
+@pytest.mark.parametrize("names", ["1 2 3", "2 1 0", "10 5 many", "01 1 1.5", "1.5 2.5 0.5"])
+@pytest.mark.parametrize(
+    "text", ["r is {0}", "r == {0}", "{0} is r", "r in {{{0}}}", "r in [{0}]", "r in ({0}, {0})", "r.isin([{0}])", "r in g"]
+)
 def test_a_number_is_the_class_of_that_name(names, text):
     """Where classes are called by numbers, a number is no position: of the grades 1, 2 and 3 it is not the next one."""
-    for name in filter(str.isdecimal, names):
+    names = names.split()
+    for name in (name for name in names if name[0].isdigit()):
         file = f"class r: {{{', '.join(names)}}}\ngroup g = {{{name}}}\nmembership m of r = {{g}}\nrule a: {text.format(name)}"
         rules = dl.parse_rules(file)
         assert rules["a"] is (dl.categorical("r", 3, classes=names) == name)
@@ -112,7 +115,8 @@ bool a
 rule two: a
 """
     x, a = dl.var("x", 3), dl.boolean("a")
-    for variant in (text, text.replace("\n", "\r\n"), "\n".join("\t" + line for line in text.split("\n"))):
+    indented = "\n".join("\t" + line for line in text.split("\n"))
+    for variant in (text, text.replace("\n", "\r\n"), text.replace("\n", "\r"), "\ufeff" + text, indented):
         rules = dl.parse_rules(variant)
         assert rules["one"] is (x <= 1).all() & (x >= 0).all()
         assert rules["two"] is a
@@ -171,6 +175,22 @@ CASES = {
     "no name of a rule": ("var x\nif x <= 1 then x >= 0", 2, "^^", "cannot begin with 'if'", "rule NAME: if ... then ..."),
     "a number": ("number x\nrule r: x >= 0", 1, "^^^^^^", "cannot begin with 'number'", "'var' declares a number"),
     "a range": ("var x: [0, 1]\nrule r: x >= 0", 1, "       ^", r"a range is written so: var x in \[0, 1\]"),
+    "a range without a word": (
+        "var x >= 0\nrule r: x >= 0",
+        1,
+        "      ^^",
+        "a range is written so",
+        "expected ',', ':', 'in' or",
+    ),
+    "a negative class": ("class f: {-1, 0, 1}", 1, "          ^", "stands in quotes"),
+    "classes in other brackets": ("class f: [a, b]", 1, "         ^", r"in braces: class pet: \{cat, dog\}"),
+    "class and symbol": (
+        "bool b\nclass f: {a, b}\nrule r: f is b",
+        3,
+        "             ^",
+        "truth value and a class of f",
+        'quotes: "b"',
+    ),
     "stray continuation": ("var x\nrule r: x <= 1\n& x >= 0", 3, "^", "cannot begin with '&'", "indent the line"),
     "unknown name": ("var x\nrule r:\n  y <= 1", 3, "  ^", "'y' is not declared", "known names: x"),
     "used before": ("rule r: x <= 1\nvar x", 1, "        ^", "'x' is not declared"),

@@ -17,12 +17,13 @@ from dualogic.formula.connective import Formula
 from dualogic.formula.inspect import INDEXED, collect_symbols, describe
 from dualogic.formula.node import Node, walk
 from dualogic.formula.shape import Ragged, Size, shorten
-from dualogic.formula.symbol import Categorical, Mask
+from dualogic.formula.symbol import Categorical, Mask, Variable
 from dualogic.formula.term import Reduction
 from dualogic.numerics import is_mapped
 
 RANGE_TOLERANCE = 1e-2
 FINITE = (-sys.float_info.max, sys.float_info.max)
+LARGEST_WHOLE = 2.0**24  # whole numbers beyond it, such as seconds since 1970, are not told apart in float32
 SMALL = 10_000
 """Up to so many numbers a copy is cheaper than another look."""
 
@@ -105,6 +106,8 @@ class Binder:
                 dtype = torch.promote_types(dtype, tensor.dtype)
             elif tensor.is_complex():
                 raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
+            elif validate is not False and isinstance(symbol, Variable) and _exceeds(tensor, LARGEST_WHOLE):
+                dtype = torch.float64
             given[name] = tensor
         assert batch is not None, "a rule has at least one symbol"
         assert device is not None
@@ -238,7 +241,7 @@ def as_tensor(what: str, value: Any) -> Tensor:
     try:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise BindingError(f"{what} must be bound to a tensor; got {type(value).__name__}") from error
+        raise BindingError(f"{what} must be bound to a tensor; got {type(value).__name__}: {error}") from error
 
 
 def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tuple[int, str]]) -> None:
@@ -273,6 +276,11 @@ def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tupl
             f"{name!r} is declared as {describe(symbol)} and needs a tensor of shape ({expected}); got {tuple(tensor.shape)}"
             f"{remedy}"
         )
+
+
+def _exceeds(whole: Tensor, limit: float) -> bool:
+    """Whether a tensor of whole numbers has one beyond a limit; not looked at where that would wait for a GPU."""
+    return whole.device.type == "cpu" and not is_mapped() and bool((whole.float().abs() > limit).any())
 
 
 def _to_bool(name: str, tensor: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from dualogic.errors import FormulaTypeError, OptionError, SymbolError
 from dualogic.formula.connective import Complement, Formula
 from dualogic.formula.node import walk
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.shape import Item, Shape, check_name, declare_shape
+from dualogic.formula.shape import Item, Shape, check_name, declare_shape, shorten
 from dualogic.formula.symbol import ClassExpression, Variable, check_input
 from dualogic.formula.term import Constant, Number, Term, as_term
 
@@ -186,7 +186,7 @@ def class_equals(operand: ClassExpression, other: Any) -> Formula:
 
 
 def _describe(symbol: Any) -> str:
-    return ", ".join(symbol.classes) if symbol.classes else f"{symbol.size} unnamed classes"
+    return shorten(", ".join(symbol.classes)) if symbol.classes else f"{symbol.size} unnamed classes"
 
 
 def class_in(operand: ClassExpression, classes: Sequence[Any]) -> Formula:

@@ -54,7 +54,7 @@ def apply(function: Callable[..., Any], *terms: Any, name: str | None = None, sh
     label = name if name is not None else getattr(function, "__name__", None)
     if label is None or label == "<lambda>":
         raise SymbolError(f"dl.apply needs a name for {function!r}, which has none of its own: dl.apply(..., name=...)")
-    check_name(label, "function")
+    label = check_name(label, "function")
     if label in PRINTED_FUNCTIONS:
         raise SymbolError(f"a function cannot be called {label!r} in a rule, which has a meaning already; give another name=...")
     try:

@@ -69,10 +69,10 @@ class Node(metaclass=_Interning):
         name = getattr(function, "__name__", "the function")
         if name.startswith("__"):  # an operator with a tensor on its left, which gives way to the node's own
             return NotImplemented
-        raise FormulaTypeError(
-            f"torch's {name} works on tensors, and a rule has none before they are bound; let the rule call it: "
-            f"dl.apply(torch.{name}, x)"
-        )
+        nodes = [value.brief() for value in args if isinstance(value, Node)] or ["x"]
+        own = len(nodes) == 1 and name in ("sum", "max", "min", "all", "any")
+        remedy = f"write {nodes[0]}.{name}()" if own else f"let the rule call it: dl.apply(torch.{name}, {', '.join(nodes)})"
+        raise FormulaTypeError(f"torch's {name} works on tensors, and a rule has none before they are bound; {remedy}")
 
     def _key(self) -> tuple[Any, ...]:
         """What tells this node from all others."""

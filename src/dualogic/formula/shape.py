@@ -50,7 +50,7 @@ def check_name(name: object, what: str) -> str:
             f"{name!r} cannot name a {what}: it is an argument of dualogic's own calls "
             f"(reserved: {', '.join(sorted(RESERVED_NAMES))}); choose another name, such as {name + '_'!r}"
         )
-    return name
+    return str.__str__(name)  # also of numpy, or of an enumeration
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Axis:
     max: int
 
     def __post_init__(self) -> None:
-        check_name(self.name, "axis")
+        object.__setattr__(self, "name", check_name(self.name, "axis"))
         size = as_int(self.max)
         if size is None or size < 1:
             raise ShapeError(f"axis {self.name!r} needs a maximal length of at least 1; got max={self.max!r}")

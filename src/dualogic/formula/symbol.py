@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from dualogic.errors import FormulaTypeError, SymbolError
+from dualogic.errors import FormulaTypeError, SymbolError, suggest
 from dualogic.formula.node import Node
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.shape import Item, Shape, as_axes, as_int, check_name, declare_shape
+from dualogic.formula.shape import Item, Shape, as_axes, as_int, check_name, declare_shape, shorten
 from dualogic.formula.term import Term
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class Categorical(ClassExpression):
                     f"dl.categorical({self.name!r}, {self.size}, classes=[...])"
                 )
             if value not in self.classes:
-                raise SymbolError(f"{self.name!r} has no class {value!r}; its classes are {', '.join(self.classes)}")
+                near, known = suggest(value, self.classes), shorten(", ".join(self.classes))
+                raise SymbolError(f"{self.name!r} has no class {value!r}{near}{'' if near else ';'} its classes are {known}")
             return self.classes.index(value)
         number = as_int(value)
         if number is None:
@@ -226,7 +227,7 @@ def categorical(
         >>> (g == 9) >> (f == 6)
         (g == 9) >> (f == 6)
     """
-    check_name(name, "categorical")
+    name = check_name(name, "categorical")
     check_input(input, name)
     size = as_int(k)
     if size is None or size < 2:
@@ -235,9 +236,13 @@ def categorical(
         raise SymbolError(f"categorical {name!r} needs at least two classes; got k={k!r}{remedy}")
     names = None
     if classes is not None:
+        if isinstance(classes, (set, frozenset, Mapping)):
+            kind = type(classes).__name__
+            raise SymbolError(f"classes of {name!r} must be a list, in the order of the network's outputs; got a {kind}")
         names = tuple(classes) if isinstance(classes, Iterable) and not isinstance(classes, str) else (classes,)
         if len(names) != size or len(set(names)) != size or not all(isinstance(label, str) and label for label in names):
-            raise SymbolError(f"classes of {name!r} must be {size} different non-empty names; got {list(names)!r}")
+            raise SymbolError(f"classes of {name!r} must be {size} different non-empty names; got {shorten(repr(list(names)))}")
+        names = tuple(map(str.__str__, names))  # of numpy, or of an enumeration
     return Categorical(name, size, declare_shape(as_axes(shape), name), names, input)
 
 

@@ -233,7 +233,7 @@ def constant(name: str, values: Any) -> Term:
         >>> dl.var("p", 3) @ membership <= 1
         p @ membership <= 1
     """
-    check_name(name, "constant")
+    name = check_name(name, "constant")
     term = as_term(values)
     if isinstance(term, Number):
         return Constant(name, (), array.array("d", [term.value]).tobytes())

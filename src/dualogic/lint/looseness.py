@@ -8,6 +8,7 @@ within ``t``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Union
@@ -147,7 +148,8 @@ class _Search:
         }
         costs = self.formula.cost("probability", **bound)
         _, moved, changes = self._copy(self._rule(0), self.atoms)
-        places = [place for place in range(len(costs)) if costs[place] > 1e-6][:CANDIDATES]
+        # Where a mask leaves nothing, the cost of an `any` is infinite.
+        places = [place for place, cost in enumerate(costs.tolist()) if 1e-6 < cost < math.inf][:CANDIDATES]
         for place in places:
             cost = costs[place].item()
             near = exact(cost * (1 + 1e-6) + 1e-9)
@@ -210,6 +212,8 @@ class _Search:
             return NO_ANSWER
         cost = z3.Real("cost!")
         others, moved, changes = self._copy(holds, keys)
+        if not others:  # constants alone, such as x ** 0, which no output changes
+            return "unsat", {}, 0.0, None
         nobody_near = z3.ForAll(others, z3.Not(z3.And(*moved, *(within(change, cost) for change in changes))))
         solver = z3.Tactic("qsat").solver()
         solver.set("timeout", self.timeout)

@@ -10,9 +10,10 @@ from dualogic.formula.atom import Boolean, class_equals, class_in, compare
 from dualogic.formula.connective import Formula
 from dualogic.formula.join import Not
 from dualogic.formula.number import NumberExpression
-from dualogic.formula.symbol import Categorical, ClassExpression
+from dualogic.formula.symbol import Categorical, ClassExpression, MaskExpression
+from dualogic.formula.term import Term
 from dualogic.text.names import ClassSet, Group, describe_value
-from dualogic.text.source import listed, read_number, read_string
+from dualogic.text.source import listed, read_string
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -55,6 +56,10 @@ def link(reader: Reader, sign: str, left: Side, right: Side) -> Formula:
 
 def _refuse(reader: Reader, side: Side, other: Side, sign: str) -> None:
     tree, value = side
+    classes = getattr(getattr(other[1], "symbol", None), "classes", None) or ()
+    if tree.data == "name" and str(tree.children[0]) in classes and isinstance(value, (Group, Formula, Term, MaskExpression)):
+        reason = f"{str(tree.children[0])!r} is {describe_value(value)} and a class of {other[1]}"
+        raise reader.source.error(tree, reason, f'put the class in quotes: "{tree.children[0]}"')
     if isinstance(value, (Group, ClassSet)):
         what = f"the group {value.name!r}" if isinstance(value, Group) else "a set of classes"
         raise reader.source.error(tree, f"{what} cannot be compared by '{sign}'", "write 'in' or 'not in'")
@@ -80,7 +85,12 @@ def _class_label(reader: Reader, side: Side, other: Any) -> Any:
         if str(value.token) not in classes:
             raise reader.unknown(value.token, classes)
         return classes.index(str(value.token))
+    value = _as_written(tree, value, other)
     return _class_index(reader, tree, value, other) if isinstance(value, (str, int)) else value
+
+
+def _as_written(tree: Any, value: Any, operand: ClassExpression) -> Any:
+    return member_value(tree.children[0]) if tree.data == "number" and operand.symbol.classes else value
 
 
 def _class_index(reader: Reader, where: Tree[Token] | Token, value: str | float, operand: ClassExpression) -> int:
@@ -105,14 +115,15 @@ def _among(reader: Reader, left: Side, right: Side) -> Formula:
         members = [(token, member) for token in classes.tokens for member in find_members(reader, token, [operand.symbol])]
         indices = [_class_index(reader, token, member, operand) for token, member in members]
     elif isinstance(classes, (Group, list, tuple)):
-        indices = [_class_index(reader, where, value, operand) for value in classes]
+        parts = where.children if where.data in ("list", "tuple") else [where] * len(tuple(classes))
+        indices = [_class_index(reader, part, _as_written(part, value, operand), operand) for part, value in zip(parts, classes)]
     else:
         reason = f"expected classes behind 'in', as in {{cat, dog}} or the name of a group; this is {describe_value(classes)}"
         raise reader.source.error(where, reason)
     return class_in(operand, indices)
 
 
-def find_members(reader: Reader, token: Token, symbols: list[Categorical]) -> tuple[str | float, ...]:
+def find_members(reader: Reader, token: Token, symbols: list[Categorical]) -> tuple[str | int, ...]:
     """What a word in ``{...}`` stands for: a class, or those of a group, unless a symbol has a class of that name too."""
     group = reader.names.get(str(token)) if token.type == "NAME" else None
     if not isinstance(group, Group):
@@ -132,12 +143,13 @@ def has_class(symbol: Categorical, value: Any) -> bool:
 
 def as_label(symbol: Categorical, value: Any) -> Any:
     """A class as it is written; where classes are called by numbers, a number is a name, and not a position among them."""
-    named = any(label.isdecimal() for label in symbol.classes or ())
+    named = any(label.lstrip("-").replace(".", "", 1).isdecimal() for label in symbol.classes or ())
     return str(value) if named and isinstance(value, int) else value
 
 
-def member_value(token: Token) -> str | float:
-    """What a word, a quoted text or a number in ``{...}`` says."""
+def member_value(token: Token) -> str | int:
+    """What a word, a quoted text or a number in ``{...}`` says; ``01`` and ``1.5`` are names, and no positions."""
+    text = str(token)
     if token.type == "STRING":
-        return read_string(str(token))
-    return read_number(str(token)) if token.type == "NUMBER" else str(token)
+        return read_string(text)
+    return int(text) if token.type == "NUMBER" and text.isdecimal() and text == str(int(text)) else text

@@ -199,7 +199,7 @@ class Reader:
             raise self.source.error(name, "'.probabilities' has no parentheses behind it")
         positional, keywords = self._arguments(given)
         if name == "isin" and len(positional) == 1 and isinstance(positional[0], (ClassSet, Group, list)):
-            return link(self, "in", (operand, value), (given, positional[0]))
+            return link(self, "in", (operand, value), (given.children[0], positional[0]))
         return getattr(value, name)(*positional, **keywords)
 
     def _owner(self, operand: Any, token: Token) -> Any:
@@ -220,7 +220,9 @@ class Reader:
             counts = name.lower().replace("_", "") == "atleast"
             reason = f"there is no function {name!r}{'' if counts else suggest(name, known)}"
             behind = any(name in methods for _, methods in METHODS)
-            remedy = [f"write it behind what it is about: (...).{name}(...)"] if behind else []
+            remedy = [f"write it behind the array that it is about: (...).{name}(...)"] if behind else []
+            if behind and len(given.children) > 1:
+                remedy = ["compare each by itself, as in x <= 1 and y <= 1"]
             if counts:
                 remedy = ["at least 2 of a, b and c means that at most 1 of them is false: AtMost(1, ~a, ~b, ~c)"]
             raise self.source.error(token, reason, *remedy, f"known functions: {', '.join(sorted(known))}")

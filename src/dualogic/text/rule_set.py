@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import keyword
 import os
@@ -211,11 +210,11 @@ def parse_rules(text: str, symbols: Any = None) -> RuleSet:
     """
     if not isinstance(text, str):
         raise FormulaTypeError(f"dl.parse_rules reads text; got {text!r} of type {type(text).__name__}")
-    return _read(Source(text), symbols)
+    return _read(Source(_plain(text)), symbols)
 
 
 def _open(path: Path, name: str) -> Source:
-    content = read_bytes(path, MOST_BYTES).removeprefix(codecs.BOM_UTF8)
+    content = read_bytes(path, MOST_BYTES)
     try:
         return Source(_decode(content), name)
     except UnicodeDecodeError as error:
@@ -227,7 +226,12 @@ def _open(path: Path, name: str) -> Source:
 
 
 def _decode(content: bytes, errors: str = "strict") -> str:
-    return content.decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
+    return _plain(content.decode("utf-8", errors))
+
+
+def _plain(text: str) -> str:
+    """Without the mark at the beginning that some editors save, and with the ends of lines that all others have."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read(source: Source, symbols: Any) -> RuleSet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dualogic.errors import suggest
 from dualogic.formula.atom import boolean
@@ -133,7 +133,7 @@ class Declarations(Reader):
         found = find_members(self, token, known)
         value = member_value(token)
         if found != (value,) or any(has_class(symbol, value) for symbol in known):
-            return cast("tuple[str | int, ...]", found)
+            return found
         if not known:
             raise self.source.error(
                 token, "a group lists classes, but no class is declared above", "declare it first: class f: {...}"

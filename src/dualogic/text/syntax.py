@@ -50,21 +50,21 @@ COMPARED = r"\b(is|over|above|under|below|exceeds|equals?|more|less|(great|larg|
 PHRASES = {
     r"\b(If|IF|Then|THEN|And|AND|Or|OR|Not|NOT|Is|IS|In|IN)\b[^,]*$": "words such as 'if' and 'not' are written in small letters",
     r"\bwhen(ever)? \S+$| (unless|when|requires|means|only)$": "write 'if ... then ...', and 'if not ... then ...' for 'unless'",
-    r"^var .*( between| from|: ?\[| in ?\S)": "a range is written so: var x in [0, 1]",
-    r" between$": "write 0 <= x <= 5 for 'between'",
+    r"^var .*( between| from|\[|[<>]| in ?\S)": "a range is written so: var x in [0, 1]",
+    r" (between( \d+)?|(and|or|not) ?[<>=!]+)$": "write 0 <= x <= 5 for 'between', and the name again in x <= 1 or x >= 5",
     r"\bone of$": "write 'in' for 'one of': pet in {cat, dog}",
     r"\bis (not )?in$": "write 'in' or 'not in', without 'is'",
     r"\bis an? \w+$": "write no article: pet is cat",
     r"\bexactly \S+$": "write ExactlyOne(a, b, c)",
-    r"\bn?either \S+$| xor$": "write 'a or b', 'not (a or b)' for 'neither', and Xor(a, b) where only one may hold",
+    r"\b(n?either|both|none) \S+$| xor$": "write 'a or b', 'a and b', 'not (a or b)' for 'neither', and Xor(a, b) for one alone",
     r"\bno \S+$": "write 'not' for 'no'",
     COMPARED: "write '>', '<' or '==' for a number, and 'is' for a class",
-    r"[^\w.][\d.]+ ?([^\W\d_]+|[€$£])$": "a number has no unit: write 100 for 100 EUR",
+    r"[^\w.][\d.]+ ?[^\W\d_]+$|[€$£]$": "a number has no unit: write 100 for 100 EUR",
     r"\bat (least|most)$": "write '>=' or '<=' for a number; AtMost(2, a, b, c) counts how many hold",
-    r"^class [^{]*,$": "the names of classes stand in braces: class pet: {cat, dog}",
+    r"^class [^{]*[,[(]$": "the names of classes stand in braces: class pet: {cat, dog}",
     r"^rule [^:]*$": QUOTES,
     r",$": "no comma stands between the parts of a rule, or in a number: 1000",
-    r"%$": "write a share as a number: 0.1 for 10 %",
+    r"\d ?%$": "write a share as a number: 0.1 for 10 %",
 }
 """How a line looks up to what cannot stand where it does, for those who write as they speak."""
 
@@ -188,7 +188,7 @@ def _hint(before: str, rest: str, found: str, kind: str, accepted: set[str]) -> 
         return "write (...).all() for 'every', and (...).any() for 'some'"
     if not kind and found in ('"', "'"):
         return "the quotes that open here are not closed on this line"
-    if kind in ("MINUS", "NAME") and "_RIGHT_BRACE" in accepted:
+    if (kind in ("MINUS", "NAME") and "_RIGHT_BRACE" in accepted) or (kind == "MINUS" and "STRING" in accepted):
         return QUOTES
     line = f"{before} {found}" if found.isalnum() else f"{before}{found}"
     return next((hint for pattern, hint in PHRASES.items() if re.search(pattern, line)), None)
@@ -206,6 +206,7 @@ def expected(accepted: Collection[str]) -> str:
         parts += [opening[kind] for kind in opening if kind in accepted]
     parts += [repr(SIGNS[kind]) for kind in SIGNS if kind in accepted]
     parts += ["'logits'", "'probs'"] if "INPUT" in accepted else []
+    parts += ["'in'"] if "IN" in accepted and "EQUAL" not in accepted else []
     parts += ["a comparison such as '<=' or '=='"] if "EQUAL" in accepted else []
     parts += ["an operation such as '+'"] if "PLUS" in accepted and "NAME" not in accepted else []
     if {"_AND", "_AMPERSAND"} & set(accepted):
