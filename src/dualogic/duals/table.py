@@ -118,8 +118,10 @@ class DualTable:
         self.values.index_copy_(0, update.index, to_storage(update.rows, self.values.dtype, step, update.index))
 
     def to_(self, device: torch.device) -> None:
-        """Move to another device."""
-        self.values = self.values.to(device)
+        """Move to another device; from the device meta, where rows have no values, with equal weights."""
+        shape = len(self.values), self.width
+        with torch.device(device):
+            self.values = self._allocate(*shape, self.values.dtype) if self.values.is_meta else self.values.to(device)
 
     def reset_(self) -> None:
         """Equal weights everywhere."""
