@@ -95,6 +95,7 @@ def _is_usual(owner: LogicLoss) -> bool:
         is_followed()
         or torch.is_autocast_enabled("cpu")
         or torch.is_inference_mode_enabled()
+        or torch.is_anomaly_enabled()  # which speaks of what is tried while a call is recorded
         or torch._C._len_torch_dispatch_stack()
         or saving_hooks(False) is not None
         or not (TELLS_OF_HOOKS or owner.training)  # a call in eval() may be computed again in the backward pass
