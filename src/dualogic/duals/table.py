@@ -19,7 +19,7 @@ from dualogic.duals.memory import Memory, copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
 from dualogic.errors import SampleIndexError, StateError
 from dualogic.kernels import fused
-from dualogic.numerics import wide
+from dualogic.numerics import is_mapped, wide
 
 SHORT_BATCH = 512
 """Up to here Python finds duplicates sooner than five operations on a tensor do."""
@@ -94,7 +94,8 @@ class DualTable:
         if fused.usable(self.values) and not self.collective:  # whose rows are not all here
             return fused.fetch_rows(self.values, index, flags)
         good = (index >= 0) & (index < self.samples)
-        flags[0] |= ~good.all()
+        if not is_mapped():
+            flags[0] |= ~good.all()
         index = index.clamp(0, self.samples - 1)
         return self.fetch(index), index, good
 
