@@ -232,8 +232,8 @@ def _select(bound: Bound, rules: int, peers: Peers | None) -> Selection:
 def _refuse_other_passes() -> None:
     if torch._C._are_functorch_transforms_active():
         raise StateError(
-            "LogicLoss cannot learn inside of torch.func.grad, torch.vmap and their kin, which let nothing be changed; call it in "
-            '`with logic.frozen():` or in eval(), or use update="manual" and call logic.step() after torch.func.grad'
+            "LogicLoss cannot learn inside of torch.func.grad, torch.vmap and their kin, which let nothing be changed; call it "
+            'in `with logic.frozen():` or in eval(), or use update="manual" and call logic.step() after torch.func.grad'
         )
     # Inside a backward pass forward runs again only because activation checkpointing recomputes it; a second update would
     # change the duals twice and the loss under the gradient's feet.
