@@ -42,6 +42,7 @@ class DualTable:
     """A ``(samples, width)`` tensor of stored dual variables, all zeros at first (equal weights)."""
 
     shared = False
+    choice: str | None = "device"  # what makes another like it; `None` for a file, which has the width that it has
     collective = False  # whether fetch and advance need all processes of a group
 
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:

@@ -14,7 +14,7 @@ from dualogic.arguments import check_choice, check_rules, check_samples, check_w
 from dualogic.constants import outside_inference
 from dualogic.duals.factory import find_peers, make_table
 from dualogic.duals.guard import Guard
-from dualogic.duals.table import DualTable, SharedRow, Update
+from dualogic.duals.table import DualTable, Update
 from dualogic.errors import OptionError, StateError
 from dualogic.formula.connective import Formula
 from dualogic.formula.printing import fingerprint
@@ -95,10 +95,10 @@ class KeptModule(nn.Module):
         table, device = self._table, self._table.device
         with outside_inference():
             if program.width != before.width:
-                if type(table) not in (DualTable, SharedRow):
-                    self._given = ()  # rows that lie elsewhere have the width that they have
+                if table.choice is None:
+                    self._given = ()
                     return
-                table = make_table("device", self.num_samples, program.width, table.values.dtype)
+                table = make_table(table.choice, self.num_samples, program.width, table.values.dtype, self._peers)
                 table.to_(device)
             state = program.initial_state(self._state["delta"].dtype)
             self._state = {name: value.to(device) for name, value in state.items()}
