@@ -105,7 +105,7 @@ def test_runs_overlap(order):
 def test_a_part_of_a_gradient_lies_among_zeros():
     def walk(x):
         leaf = x.detach().requires_grad_()
-        total = (leaf[:, 1].abs() * leaf[:, 2:].sum(1)).sum()
+        total = (leaf.select(1, 1).abs() * leaf.narrow(1, 2, 2).sum(1)).sum()  # an index makes more operations in torch 2.4
         return [total.detach()], lambda slope: torch.autograd.grad(total, leaf, slope)
 
     line = Straight(walk, [torch.ones(3, 4)], [])

@@ -135,11 +135,18 @@ def test_what_has_a_gradient_and_what_is_evidence_are_left_as_they_are():
         assert logic._program is before
 
 
-def test_rows_that_lie_elsewhere_keep_their_width():
-    for rule, turns in (((a & b) >> card, False), (a >> card, True)):
-        logic = dl.LogicLoss(rule, num_samples=6, table="host")
+@pytest.mark.parametrize("table", ["host", "mapped", "file"])
+def test_rows_may_lie_elsewhere(table, tmp_path):
+    """A file with a name keeps the width that it was made with; there such a rule stays as it is written."""
+    for rule, same in (((a & b) >> card, table != "file"), (a >> card, True)):
+        place = dl.Mapped(tmp_path / f"{same}.duals") if table == "file" else table
+        usual, logic = dl.LogicLoss(rule, num_samples=6), dl.LogicLoss(rule, num_samples=6, table=place)
+        train(usual, rule, range(3))
         train(logic, rule, range(3))
-        assert any(level.turned for level in logic._program.plan.levels) == turns
+        assert any(level.turned for level in logic._program.plan.levels) == same
+        assert torch.equal(usual.delta, logic.delta) == same
+        again = dl.LogicLoss(rule, num_samples=6, table=table if table != "file" else "host")
+        again.load_state_dict(logic.state_dict())
         copy.deepcopy(logic)
 
 

@@ -1,6 +1,7 @@
 """Calls on a CPU are recorded when their shapes repeat: the same bits, errors, and second derivatives."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -361,3 +362,13 @@ def test_what_no_rule_teaches_gets_no_gradient():
     fact = torch.tensor([0.5, -0.5])
     with pytest.warns(dl.errors.ShortcutWarning):
         assert not any(logic(left=torch.randn(2, requires_grad=True), middle=fact).requires_grad for _ in range(4))
+
+
+def test_a_search_for_anomalies_finds_none():
+    """What is tried while a call is recorded may fail, which torch would warn of."""
+    logic = dl.LogicLoss({"first": A >> B, "second": A | B})
+    with warnings.catch_warnings(record=True) as heard, torch.autograd.set_detect_anomaly(True):
+        warnings.simplefilter("always")
+        for _ in range(4):
+            logic(left=torch.rand(4, requires_grad=True), middle=torch.rand(4, requires_grad=True)).backward()
+    assert not heard

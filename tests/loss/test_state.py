@@ -284,3 +284,26 @@ def test_statistics_say_how_much_of_each_antecedent_is_evidence():
         logic(a=torch.tensor([0.1, 0.9]), b=torch.tensor([0.95, 0.95], requires_grad=True), c=torch.tensor([0.5, 0.5]))
     assert logic.statistics()["either/or"]["evidence"]["either/or/0"] == 0.0
     assert "evidence" not in dl.LogicLoss(rules, method=dl.methods.Dual.paper()).statistics()["either/or"]
+
+
+@pytest.mark.parametrize("table", ["device", "host"])
+@pytest.mark.parametrize("how", ["to_empty", "assign"])
+def test_what_was_made_on_the_device_meta_can_be_filled(how, table):
+    def made():
+        return make(rules={**RULES, "if": (X >= 1) >> (Y >= 1)}, weight={"both": 2.0}, table=table)
+
+    whole = made()
+    with torch.device("meta"):
+        model = torch.nn.ModuleDict({"logic": made()})
+    with pytest.raises(dl.errors.StateError, match="the dual variables on meta"):
+        run(model["logic"], 1)
+    if how == "to_empty":
+        model.to_empty(device="cpu")
+    else:
+        run(whole, 3)
+        saved = {f"logic.{name}": value for name, value in whole.state_dict().items()}
+        with pytest.raises(RuntimeError, match="this loss is on the device meta: give assign=True"):
+            model.load_state_dict(saved)
+        model.load_state_dict(saved, assign=True)
+    assert torch.equal(run(model["logic"], 4, start=3), run(whole, 4, start=3))
+    assert_unchanged(model["logic"], tensors_of(whole))

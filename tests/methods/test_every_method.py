@@ -338,8 +338,9 @@ def test_believing_what_is_taught_changes_nothing(method, rule, update):
             loss = logic(torch.tensor([0, 3, 3, 5, 7, 1]), believe=same if logic is other else None, **tensors)
             losses.append([loss, *torch.autograd.grad(loss, list(floats.values()), allow_unused=True)])
             logic.step() if update == "manual" else None
-        for one, two in zip(*losses):
-            assert (one is None and two is None) or torch.equal(one, two)
+        assert torch.equal(losses[0][0], losses[1][0])
+        for one, two in zip(*losses):  # of gradients, torch 2.4 and 2.6 differ in a last digit
+            assert (one is None and two is None) or torch.allclose(one, two, rtol=1e-14, atol=0)
     for name, value in plain.state_dict().items():
         assert not isinstance(value, torch.Tensor) or torch.equal(value, other.state_dict()[name])
 

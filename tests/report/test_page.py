@@ -115,6 +115,23 @@ def test_it_fits_and_can_be_read(browser, file, many, width, scheme):
         assert page.troubles() == []
 
 
+def test_a_wide_table_can_be_read_on_a_phone(browser, tmp_path):
+    rules = {f"what is {name} and late is never sent to anybody": dl.boolean(name) >> dl.boolean("late") for name in ("a", "b")}
+    for name, logic in (("none", rules), ("taught with the rules", dl.LogicLoss(rules))):
+        with dl.Recorder(tmp_path / name, logic, title="Mails") as recorder:
+            recorder.epoch(**(tensors := {symbol: torch.rand(60) for symbol in ("a", "b", "late")}))
+            recorder.diagnose(**tensors)
+    made = tmp_path / "report.html"
+    made.write_text(make_report([tmp_path]), encoding="utf-8")
+    page = browser.open(made, width=390, height=800)
+    box = "({left, right, width}) => ({left, right, width})"
+    for where in ("caption, .caption", "#glance tbody th"):
+        boxes = page.ask(f"[...document.querySelectorAll('{where}')].map((one) => ({box})(one.getBoundingClientRect()))")
+        assert boxes
+        assert all(one["left"] >= 0 and one["right"] <= 390 for one in boxes if one["width"])
+    assert all(one["width"] < 390 / 2 for one in boxes)  # the names of rules leave room for what is said of them
+
+
 def test_a_run_that_goes_on_has_a_page_already(browser, tmp_path):
     x = dl.var("x")
     logic = dl.LogicLoss((x <= 0) | (x >= 1))

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from dualogic.circuits.network import KINDS, ONE, Network
 from dualogic.constants import Constants
+from dualogic.numerics import is_followed, negative_log
 
 GROUP_OVERHEAD = 64  # what the tensor operations of a group cost before they touch any number, in rows of a batch of 128
 
@@ -67,11 +68,15 @@ class Circuit:
         """
         if self.flat:
             return self._sum(positive, negative)
+        if is_followed():
+            return self.forward(positive, negative, None)
         result: Tensor = _Evaluate.apply(self, positive, negative)  # type: ignore[no-untyped-call]
         return result
 
     def of_probabilities(self, probability: Tensor) -> Tensor:
         """Logarithms of the roots' values, ``(batch, roots)``, from probabilities ``(batch, variables)``."""
+        if is_followed():
+            return self.forward(-negative_log(probability), -negative_log(1.0 - probability), None)
         result: Tensor = _Evaluate.apply(self, probability, None)  # type: ignore[no-untyped-call]
         return result
 

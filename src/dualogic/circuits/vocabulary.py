@@ -63,8 +63,12 @@ class Vocabulary:
                 self._numbers.setdefault(key, len(self._numbers))
         self.propositions = [self._translate(proposition) for proposition in propositions]
         self.count = len(self._numbers)
+        # The variables that are true or false for sure.
+        self.fixed = frozenset(number for key, number in self._numbers.items() if key[0] in FIXED)
         self._on_device: Constants[Tensor] = Constants()
         self._blocks = self._plan_blocks()
+        # Whether something may be impossible whatever the network says: what a mask leaves out, or a relation.
+        self.can_fail = bool(self.fixed) or bool(self._relations)
 
     def _partition(self, name: str, found: list[Proposition]) -> list[tuple[int, ...]]:
         """The classes that no atom tells apart, together; those of no atom last."""
@@ -122,13 +126,13 @@ class Vocabulary:
             if kind == "relation":
                 known = places.setdefault(name, [])
                 known.append(entry)
-                entry = len(known) - 1
+                name, entry = list(places).index(name), len(known) - 1  # a compiler may know no dictionary of nodes
             elif kind == "class":
                 entry = entry * self.symbols[name].size + key[3]
             elif kind == "switch":
                 entry = entry * (len(self.groups[name]) - 1) + key[3]
             blocks.setdefault((kind, name), []).append((entry, number))
-        self._relations = {relation: Relation(relation, found) for relation, found in places.items()}
+        self._relations = [Relation(relation, found) for relation, found in places.items()]
         joined = [number for block in blocks.values() for _, number in block]
         # Column i of the joined blocks is variable joined[i]; this puts them in the order of the variables.
         inverse = sorted(range(len(joined)), key=joined.__getitem__)
@@ -141,16 +145,6 @@ class Vocabulary:
     def plain(self) -> bool:
         """Whether every weight is a bound probability."""
         return all(self._from_probabilities(kind, name) for kind, name, _ in self._blocks)
-
-    @property
-    def can_fail(self) -> bool:
-        """Whether something may be impossible whatever the network says: what a mask leaves out, or a relation."""
-        return bool(self.fixed) or bool(self._relations)
-
-    @property
-    def fixed(self) -> frozenset[int]:
-        """The variables that are true or false for sure."""
-        return frozenset(number for key, number in self._numbers.items() if key[0] in FIXED)
 
     def _from_probabilities(self, kind: str, name: str) -> bool:
         return kind in ("boolean", "class") and self.symbols[name].input == "probs"
@@ -198,14 +192,14 @@ class Vocabulary:
         logarithms = -negative_log(value) if self.symbols[name].input == "probs" else value.log_softmax(-1)
         return switch_weights(self._by_group(name, logarithms))
 
-    def _of_relation(self, node: ClassRelation, bound: Bound) -> tuple[Tensor, Tensor]:
+    def _of_relation(self, number: int, bound: Bound) -> tuple[Tensor, Tensor]:
         """Logarithms of the probabilities that a relation holds and fails, ``(batch, places)`` each."""
-        relation = self._relations[node]
+        relation = self._relations[number]
         classes = []
         for place, (name, entries) in enumerate(relation.classes):
             value = self._padded(name, bound)
             value = value.flatten(1, -2) if value.dim() > 2 else value.unsqueeze(1)
-            chosen = value.index_select(1, self._index(("relation", node, place), entries, value.device))
+            chosen = value.index_select(1, self._index(("relation", number, place), entries, value.device))
             logarithms = chosen if self.symbols[name].input == "logits" else -negative_log(chosen)
             classes.append(logarithms.log_softmax(-1))
         return relation.holds(classes).clamp(ABSENT, 0.0), relation.fails(classes).clamp(ABSENT, 0.0)

@@ -30,7 +30,7 @@ class Guard:
 
     def to_(self, device: torch.device) -> None:
         """Move to another device."""
-        self.flags = self.flags.to(device)
+        self.flags = torch.zeros_like(self.flags, device=device) if self.flags.is_meta else self.flags.to(device)
         self._travelling = None
 
     def poll(self) -> None:

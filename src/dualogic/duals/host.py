@@ -111,6 +111,8 @@ class HostTable(DualTable):
     ``torch.compile`` leaves these methods as they are, so its graph ends and begins anew around them.
     """
 
+    choice: str | None = "host"
+
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
         super().__init__(samples, width, dtype)
         self._connect(torch.empty(0).device)

@@ -91,6 +91,7 @@ class MappedTable(HostTable):
         self.path = None if path is None else os.path.abspath(path)
         self.owner_of_rows = owner or Owner()
         self._known = identity
+        self.choice = "mapped" if self.path is None else None
         super().__init__(samples, width, dtype)
 
     def _allocate(self, samples: int, width: int, dtype: torch.dtype) -> Tensor:

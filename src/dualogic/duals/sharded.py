@@ -22,7 +22,7 @@ class ShardedTable(DualTable):
     of a ``DTensor`` with ``Shard(0)``, which is what a checkpoint holds.
     """
 
-    collective = True
+    choice, collective = "sharded", True
 
     def __init__(self, samples: int, width: int, dtype: torch.dtype, peers: Peers) -> None:
         self.peers = peers

@@ -19,7 +19,7 @@ from dualogic.duals.memory import Memory, copy_rows, lazy_zeros
 from dualogic.duals.rounding import to_storage
 from dualogic.errors import SampleIndexError, StateError
 from dualogic.kernels import fused
-from dualogic.numerics import wide
+from dualogic.numerics import is_mapped, wide
 
 SHORT_BATCH = 512
 """Up to here Python finds duplicates sooner than five operations on a tensor do."""
@@ -42,6 +42,7 @@ class DualTable:
     """A ``(samples, width)`` tensor of stored dual variables, all zeros at first (equal weights)."""
 
     shared = False
+    choice: str | None = "device"  # what makes another like it; `None` for a file, which has the width that it has
     collective = False  # whether fetch and advance need all processes of a group
 
     def __init__(self, samples: int, width: int, dtype: torch.dtype) -> None:
@@ -94,7 +95,8 @@ class DualTable:
         if fused.usable(self.values) and not self.collective:  # whose rows are not all here
             return fused.fetch_rows(self.values, index, flags)
         good = (index >= 0) & (index < self.samples)
-        flags[0] |= ~good.all()
+        if not is_mapped():
+            flags[0] |= ~good.all()
         index = index.clamp(0, self.samples - 1)
         return self.fetch(index), index, good
 
@@ -118,8 +120,10 @@ class DualTable:
         self.values.index_copy_(0, update.index, to_storage(update.rows, self.values.dtype, step, update.index))
 
     def to_(self, device: torch.device) -> None:
-        """Move to another device."""
-        self.values = self.values.to(device)
+        """Move to another device; from the device meta, where rows have no values, with equal weights."""
+        shape = len(self.values), self.width
+        with torch.device(device):
+            self.values = self._allocate(*shape, self.values.dtype) if self.values.is_meta else self.values.to(device)
 
     def reset_(self) -> None:
         """Equal weights everywhere."""

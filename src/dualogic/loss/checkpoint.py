@@ -41,8 +41,8 @@ class Run:
 
     def to_(self, device: torch.device) -> None:
         """Move to another device; an update that was not applied is left behind."""
-        self.last = {name: value.to(device) for name, value in self.last.items()}
-        self.selected = None if self.selected is None else self.selected.to(device)
+        self.last = {name: value.to(device) for name, value in self.last.items() if not value.is_meta}
+        self.selected = None if self.selected is None or self.selected.is_meta else self.selected.to(device)
         self.pending = None
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -176,7 +176,7 @@ def _check(
         named = where if isinstance(where, Mapping) else dict.fromkeys(parts.program.plan.names, where)
         where = {**named, **dict.fromkeys(parts.off, False)}
     if parts.learning and not (parts.frozen or parts.manual or compiling):
-        _refuse_recomputation()
+        _refuse_other_passes()
     plan, validate = parts.program.plan, False if compiling else None if parts.validated else True
     believed, views = None, 1
     if believe is not None:
@@ -229,7 +229,12 @@ def _select(bound: Bound, rules: int, peers: Peers | None) -> Selection:
     return selection if peers is None else dataclasses.replace(selection, count=peers.sum(selection.count))
 
 
-def _refuse_recomputation() -> None:
+def _refuse_other_passes() -> None:
+    if torch._C._are_functorch_transforms_active():
+        raise StateError(
+            "LogicLoss cannot learn inside of torch.func.grad, torch.vmap and their kin, which let nothing be changed; call it "
+            'in `with logic.frozen():` or in eval(), or use update="manual" and call logic.step() after torch.func.grad'
+        )
     # Inside a backward pass forward runs again only because activation checkpointing recomputes it; a second update would
     # change the duals twice and the loss under the gradient's feet.
     if torch._C._current_graph_task_id() != -1:

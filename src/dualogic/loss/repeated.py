@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from dualogic.compile.straight_ways import Tensors
 from dualogic.duals.table import DualTable, SharedRow, Update, check_range, has_duplicates
 from dualogic.errors import StateError
-from dualogic.loss.signature import TELLS_OF_HOOKS, saving_hooks
+from dualogic.loss.signature import TELLS_OF_HOOKS, is_watched
 from dualogic.methods.straight import Join, Seen, Steps, losses_again, plain_losses, walk_plain, walk_step
-from dualogic.numerics import is_followed
 
 if TYPE_CHECKING:
     from dualogic.loss.module import LogicLoss
@@ -89,17 +88,9 @@ def _is_usual(owner: LogicLoss) -> bool:
     """Whether nothing about the loss, or the way it is called, asks for the walk."""
     if owner._off or owner._peers is not None or owner.update != "forward" or owner._run.frozen or not owner._factors.is_cpu:
         return False
-    if type(owner._table) not in (DualTable, SharedRow) or torch._C._current_graph_task_id() != -1:
+    if type(owner._table) not in (DualTable, SharedRow) or torch.is_autocast_enabled("cpu") or torch.is_inference_mode_enabled():
         return False
-    return not (
-        is_followed()
-        or torch.is_autocast_enabled("cpu")
-        or torch.is_inference_mode_enabled()
-        or torch._C._len_torch_dispatch_stack()
-        or saving_hooks(False) is not None
-        or not (TELLS_OF_HOOKS or owner.training)  # a call in eval() may be computed again in the backward pass
-        or torch._C._get_tracing_state() is not None
-    )
+    return (TELLS_OF_HOOKS or owner.training) and not is_watched()  # in eval() it may be computed again in the backward pass
 
 
 def _is_index(index: Any, batch: int) -> bool:

@@ -34,18 +34,18 @@ class Layout(NamedTuple):
         return {"where": where, "believe": believe, "tensors": tensors}
 
 
+def is_watched() -> bool:
+    """Whether torch traces, transforms or inspects what is computed, or computes it again."""
+    if torch._C._current_graph_task_id() != -1 or is_followed() or torch._C._len_torch_dispatch_stack():
+        return True
+    return torch.is_anomaly_enabled() or saving_hooks(False) is not None or torch._C._get_tracing_state() is not None
+
+
 def can_learn(owner: Any) -> bool:
-    """Whether this is an ordinary call of a training loop: not traced, transformed, inspected or computed again."""
+    """Whether this is an ordinary call of a training loop."""
     if not (owner.capture and owner.training and owner.update == "forward" and owner.reduction != "none"):
         return False
-    ordinary = torch.is_grad_enabled() and not owner._run.frozen and torch._C._current_graph_task_id() == -1
-    return ordinary and not (
-        is_followed()
-        or torch._C._len_torch_dispatch_stack()
-        or torch.is_anomaly_enabled()
-        or saving_hooks(False) is not None
-        or torch._C._get_tracing_state() is not None
-    )
+    return torch.is_grad_enabled() and not owner._run.frozen and not is_watched()
 
 
 def sign(

@@ -14,7 +14,7 @@ from dualogic.arguments import check_choice, check_rules, check_samples, check_w
 from dualogic.constants import outside_inference
 from dualogic.duals.factory import find_peers, make_table
 from dualogic.duals.guard import Guard
-from dualogic.duals.table import DualTable, SharedRow, Update
+from dualogic.duals.table import DualTable, Update
 from dualogic.errors import OptionError, StateError
 from dualogic.formula.connective import Formula
 from dualogic.formula.printing import fingerprint
@@ -95,10 +95,10 @@ class KeptModule(nn.Module):
         table, device = self._table, self._table.device
         with outside_inference():
             if program.width != before.width:
-                if type(table) not in (DualTable, SharedRow):
-                    self._given = ()  # rows that lie elsewhere have the width that they have
+                if table.choice is None:
+                    self._given = ()
                     return
-                table = make_table("device", self.num_samples, program.width, table.values.dtype)
+                table = make_table(table.choice, self.num_samples, program.width, table.values.dtype, self._peers)
                 table.to_(device)
             state = program.initial_state(self._state["delta"].dtype)
             self._state = {name: value.to(device) for name, value in state.items()}
@@ -226,12 +226,16 @@ class KeptModule(nn.Module):
         device = fn(torch.empty(0, device=self._table.device)).device
         if device == self._table.device:
             return self
+        begins = self._table.device.type == "meta"  # where nothing has a value
         with outside_inference():
             self._table.to_(device)
             self._guard.to_(device)
             self._run.to_(device)
-            self._state = {name: value.to(device) for name, value in self._state.items()}
-            self._factors = self._factors.to(device)
+            state = self._program.initial_state(self._state["delta"].dtype) if begins else self._state
+            self._state = {name: value.to(device) for name, value in state.items()}
+            self._factors = torch.ones_like(self._factors, device=device) if begins else self._factors.to(device)
+        if begins:
+            self.weight = self._weight
         self._mark_static()
         return self
 
@@ -263,8 +267,13 @@ class KeptModule(nn.Module):
     ) -> None:
         missing_keys, _, error_msgs = lists
         with self._run.lock:
-            extra = state_dict.get(f"{prefix}_extra_state")
+            extra, saved = state_dict.get(f"{prefix}_extra_state"), state_dict.get(f"{prefix}delta")
             problems = differences(extra, self.get_extra_state(), self.rules)
+            if isinstance(saved, Tensor) and self._state["delta"].is_meta and not saved.is_meta:
+                if local_metadata.get("assign_to_params_buffers"):
+                    self.to_empty(device=saved.device)
+                else:
+                    problems.append("this loss is on the device meta: give assign=True, or call to_empty(device=...) first")
             before = self._given, self._units, self._program, self._table, self._state
             if extra is not None and not problems:
                 self._face(tuple(extra.get("given") or ()), tuple(extra.get("units", ())))

@@ -32,11 +32,11 @@ function makeTable(caption, head, rows) {
   const cells = (row, body) => row.map((cell, column) => (
     body && column > 0 ? make("td", null, cell) : make("th", { scope: body ? "row" : "col" }, cell)
   ));
-  const table = make("table", null,
-    make("caption", { class: "note" }, caption),
+  const table = make("table", { "aria-label": caption },
     make("thead", null, make("tr", null, ...cells(head, false))),
     make("tbody", null, ...rows.map((row) => make("tr", null, ...cells(row, true)))));
-  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
+  const scroll = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
+  return make("div", null, make("p", { class: "note caption" }, caption), scroll); // which stays in place, and is as wide as the page
 }
 
 function niceTicks(low, high, count) {
