@@ -14,16 +14,17 @@ a, b, c = (dl.boolean(name) for name in "abc")
 STRENGTH = 6
 
 
-def follow(beliefs, known=None, first=0, count=64, firm=0.5):
+def follow(beliefs, known=None, first=0, count=64, firm=0.5, claiming=None):
     """The state after batches whose antecedents are believed so much on average; one column for each implication.
 
     Their consequents are believed firmly so often, with the antecedent and without.
     """
+    claiming = None if claiming is None else torch.tensor(claiming)
     known = start_known(len(beliefs[0]), torch.float64) if known is None else known
     for step, row in enumerate(beliefs, first):
         p = torch.tensor(row, dtype=torch.float64)
         noted = torch.stack([1 - p, firm * (1 - p), p, firm * p, p])
-        known = advance_known(known, noted, count, torch.tensor(step), torch.tensor(PACES))
+        known = advance_known(known, noted, count, torch.tensor(step), torch.tensor(PACES), claiming=claiming)
     return known
 
 
@@ -60,12 +61,41 @@ def test_chance_is_no_fall():
     assert sum(strengths[100:]) / 900 > 0.8
 
 
-def test_one_that_falls_holds_back_the_others_less():
-    """Nine antecedents that stay, among ten, are held back by a ninth of it."""
-    known = follow([[0.4 - 0.001 * step] + [0.3] * 9 for step in range(100)], count=10_000_000)
-    torch.testing.assert_close(known[STRENGTH, 1], known[STRENGTH, 0] ** (1 / 9))
-    assert known[STRENGTH, 0] < known[STRENGTH, 1] < 1.0
-    assert (known[STRENGTH, 1:] == known[STRENGTH, 1]).all()
+FALLS = [[0.4 - 0.001 * step] + [0.3] * 9 for step in range(100)]  # one antecedent of ten
+
+
+def test_classes_that_fall_hold_back_others_less():
+    """Nine antecedents that stay, among ten that claim classes, are held back by a ninth of it."""
+    strength = follow(FALLS, count=10_000_000, claiming=[1] * 10)[STRENGTH]
+    torch.testing.assert_close(strength[1], strength[0] ** (1 / 9))
+    assert strength[0] < strength[1] < 1.0
+    assert (strength[1:] == strength[1]).all()
+
+
+def test_booleans_that_fall_hold_back_nothing_else():
+    """Two of ten rules claim classes; only these hear of each other."""
+    alone = follow(FALLS, count=10_000_000)[STRENGTH]
+    assert alone[0] < 0.1
+    assert (alone[1:] == 1.0).all()
+    some = follow(FALLS, count=10_000_000, claiming=[1, 1] + [0] * 8)[STRENGTH]
+    torch.testing.assert_close(some[1], some[0])
+    assert (some[2:] == 1.0).all()
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_rules_are_told_apart_by_what_they_claim(classes):
+    """The antecedent of the first rule falls, that of the second stays."""
+    kinds = [dl.categorical(name, 2) if classes else dl.boolean(name) for name in "pqrs"]
+    p, q, r, s = [kind == 1 if classes else kind for kind in kinds]
+    logic = dl.LogicLoss({"falls": p >> q, "stays": r >> s})
+    known = torch.full((20_000,), 0.5)
+    for step in range(200):
+        beliefs = {"p": known * (1 - step / 400), "q": torch.where(torch.arange(20_000) % 2 > 0, 0.95, 0.05), "r": known}
+        beliefs["s"] = beliefs["q"]
+        logic(**{name: torch.stack([1 - each, each], 1) if classes else each for name, each in beliefs.items()})
+    found = {name: statistics["strength"].item() for name, statistics in logic.statistics().items()}
+    assert found["falls"] < 0.1
+    assert (found["stays"] < 0.1) == classes
 
 
 def hold(logic, strengths):

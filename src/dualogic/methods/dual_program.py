@@ -80,6 +80,7 @@ class DualProgram(DistributionalProgram):
             level.width == level.operands * len(level.paths) and not level.shared for level in self.leaning if level.share is None
         )
         self._yes_or_no = tuple([int(flags[side]) for side in (0, 1) for flags, count in asked for _ in range(count)])
+        self._claiming = tuple([int(not all(flags)) for flags, count in asked for _ in range(count)])
         sizes = Counter(self.found_in)
         self._sizes = tuple(max(1, sizes[rule]) for rule in range(len(self.plan.names)))
         slow = 1.0 if method.and_step is None or not method.step else method.and_step / method.step
@@ -181,10 +182,10 @@ class DualProgram(DistributionalProgram):
         if noted is None or not self.finding:
             return new
         since = state["steps"], self.plan.positions(PACES, noted.device)
+        claiming = self.plan.positions(self._claiming, noted.device) if sum(self._claiming) > 1 else None
         if finite is None:
-            new["known"] = advance_known(
-                state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since, share, self._single
-            )
+            mean = noted.sum(0) / noted.shape[0]
+            new["known"] = advance_known(state["known"], mean, noted.shape[0], *since, share, self._single, claiming)
             return new
         counted = wide(finite).unsqueeze(1)
         if finite.dim() > 1:
@@ -192,7 +193,7 @@ class DualProgram(DistributionalProgram):
         count = counted.sum(0)
         mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
         new["known"] = torch.where(
-            count > 0, advance_known(state["known"], mean, count[0], *since, single=self._single), state["known"]
+            count > 0, advance_known(state["known"], mean, count[0], *since, None, self._single, claiming), state["known"]
         )
         return new
 

@@ -184,6 +184,7 @@ def advance_known(
     paces: Tensor,
     share: float | None = None,
     single: bool = False,
+    claiming: Tensor | None = None,
 ) -> Tensor:
     """The state after a batch.
 
@@ -199,6 +200,7 @@ def advance_known(
         paces: :data:`PACES` as a tensor.
         share: of all antecedents that is evidence after it; ``None`` to find out.
         single: whether each sample has one entry for each implication, neither more nor none.
+        claiming: see :func:`find_strength`.
     """
     noted = noted.to(known.dtype)
     tiny = torch.finfo(known.dtype).tiny
@@ -217,23 +219,25 @@ def advance_known(
     beliefs = torch.lerp(known[7:], latest, rates)
     highest = torch.maximum(known[4], found)
     # What is evidence the rule cannot change, so a fall is not its doing.
-    strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs[:2], seen)
+    strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs[:2], seen, claiming)
     if share is None:
         strength = torch.lerp(strength, torch.ones_like(seen), _share(highest))
     return torch.cat([means, *(each.unsqueeze(0) for each in (highest, seen, strength)), beliefs])
 
 
-def find_strength(beliefs: Tensor, seen: Tensor) -> Tensor:
+def find_strength(beliefs: Tensor, seen: Tensor, claiming: Tensor | None = None) -> Tensor:
     """How much of its pull each implication keeps, ``(implications,)``, where the belief in its antecedent falls.
 
     Labels settle how often an antecedent is believed. A rule that goes on lowering this is met by what the network calls things,
     not by what it knows: in the end it may call all of them the same. So a rule holds back while the recent mean of the belief is
-    below the lasting one by more than chance and :data:`CALM`, and while those of the other antecedents are on average, because a
-    class that is claimed more often takes from others.
+    below the lasting one by more than chance and :data:`CALM`. Where classes are claimed, it also does while those of the others
+    that claim classes are on average: a class that is claimed more often takes from the others. Booleans take nothing from each
+    other.
 
     Args:
         beliefs: means of the belief, the recent and the lasting one, ``(2, implications)``.
         seen: how many entries there were so far, ``(implications,)``.
+        claiming: 1 for each implication that claims classes, and otherwise 0, ``(implications,)``; ``None`` if fewer than two do.
 
     Example:
         >>> find_strength(torch.tensor([[0.20], [0.21]]), torch.tensor([1e6])).round(decimals=2)
@@ -243,8 +247,9 @@ def find_strength(beliefs: Tensor, seen: Tensor) -> Tensor:
     recent, lasting = sure.log().unbind()
     by_chance = (sure[0] * seen).rsqrt()
     excess = torch.sub(lasting - recent, by_chance, alpha=PACES[0] ** 0.5).sub_(CALM).clamp_min_(0.0)
-    if excess.shape[0] > 1:
-        excess = excess + (excess.sum() - excess) / (excess.shape[0] - 1)
+    if claiming is not None:
+        theirs = excess * claiming
+        excess = excess + claiming * (theirs.sum() - theirs) / (claiming.sum() - 1.0)
     return excess.mul_(-HOLD_BACK).exp_()
 
 
