@@ -46,7 +46,7 @@ def check_finite(what: str, value: float, above: bool = False) -> None:
 
 def check_tolerances(tol: Any, lead: Any) -> tuple[float, float]:
     """``tol`` and ``lead`` of :meth:`dualogic.Formula.satisfied` as numbers."""
-    relaxed, ahead = as_number(tol, "tol"), as_number(lead, "lead")
+    relaxed, ahead = as_number(tol, "tensors are given by name (x=x), and tol"), as_number(lead, "lead")
     if not relaxed >= 0:
         raise OptionError(f"tol must be at least 0; got {tol!r}")
     if not 0 <= ahead < 1:

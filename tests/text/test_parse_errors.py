@@ -44,7 +44,7 @@ CASES = [
     ("x not 5", "      ^", "expected 'in'"),
     ("both a and b", "     ^", "'a and b'"),
     ("x <= $100", "     ^", "a number has no unit"),
-    ("max(x, y) <= 5", "^^^", "compare each by itself"),
+    ("max(x, y) <= 5", "^^^", "compare numbers one by one"),
     ("a => b", "  ^", "write '->'"),
     ("a <=> b", "    ^", "write 'iff'"),
     ("a ==> b", "    ^", "write '->'"),

@@ -23,7 +23,6 @@ from dualogic.numerics import is_mapped
 
 RANGE_TOLERANCE = 1e-2
 FINITE = (-sys.float_info.max, sys.float_info.max)
-LARGEST_WHOLE = 2.0**24  # whole numbers beyond it, such as seconds since 1970, are not told apart in float32
 SMALL = 10_000
 """Up to so many numbers a copy is cheaper than another look."""
 
@@ -106,8 +105,9 @@ class Binder:
                 dtype = torch.promote_types(dtype, tensor.dtype)
             elif tensor.is_complex():
                 raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
-            elif validate is not False and isinstance(symbol, Variable) and _exceeds(tensor, LARGEST_WHOLE):
-                dtype = torch.float64
+            elif isinstance(symbol, Variable) and validate is not False and tensor.is_cpu and not is_mapped():
+                # Whole numbers that float32 does not tell apart, such as times in seconds.
+                dtype = torch.float64 if (tensor.float().abs() > 2**24).any() else dtype
             given[name] = tensor
         assert batch is not None, "a rule has at least one symbol"
         assert device is not None
@@ -276,11 +276,6 @@ def _check_shape(name: str, symbol: Any, tensor: Tensor, lengths: dict[str, tupl
             f"{name!r} is declared as {describe(symbol)} and needs a tensor of shape ({expected}); got {tuple(tensor.shape)}"
             f"{remedy}"
         )
-
-
-def _exceeds(whole: Tensor, limit: float) -> bool:
-    """Whether a tensor of whole numbers has one beyond a limit; not looked at where that would wait for a GPU."""
-    return whole.device.type == "cpu" and not is_mapped() and bool((whole.float().abs() > limit).any())
 
 
 def _to_bool(name: str, tensor: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from dualogic.arguments import check_tolerances
 from dualogic.compile.extreme import take_extreme
 from dualogic.compile.plan import compile_rules
 from dualogic.compile.tree import Level
-from dualogic.errors import BindingError, OptionError
+from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 
 CLASS_COSTS = ("probability", "log")
@@ -21,9 +21,8 @@ CLASS_COSTS = ("probability", "log")
 
 def optimal_cost(formula: Formula, class_cost: str, tensors: Mapping[str, Any]) -> Tensor:
     """Maximum over ``and``, minimum over ``or``; ``(batch, *formula.shape)``."""
-    refuse_position("cost", class_cost)
     if class_cost not in CLASS_COSTS:
-        raise OptionError(f"class_cost must be 'probability' or 'log'; got {class_cost!r}")
+        raise OptionError(f"class_cost must be 'probability' or 'log'; got {class_cost!r}; tensors are given by name (x=x)")
     plan = compile_rules([("rule", formula)], class_cost)
     bound = plan.bind(tensors, validate=True)
     with autocast_off(bound.device):
@@ -32,14 +31,7 @@ def optimal_cost(formula: Formula, class_cost: str, tensors: Mapping[str, Any]) 
 
 def is_satisfied(formula: Formula, tol: float, lead: float, tensors: Mapping[str, Any]) -> Tensor:
     """Whether the formula holds; a bool tensor ``(batch, *formula.shape)``."""
-    refuse_position("satisfied", tol)
     return are_satisfied({"rule": formula}, tol, lead, tensors).squeeze(1)
-
-
-def refuse_position(call: str, value: Any) -> None:
-    """Refuse tensors that are not given by name."""
-    if isinstance(value, Mapping) or getattr(value, "ndim", None):
-        raise BindingError(f"tensors are given by name, as in rule.{call}(x=x); a mapping is unpacked: rule.{call}(**tensors)")
 
 
 def are_satisfied(rules: Mapping[str, Formula], tol: float, lead: float, tensors: Mapping[str, Any]) -> Tensor:

@@ -108,8 +108,8 @@ class Categorical(ClassExpression):
                     f"dl.categorical({self.name!r}, {self.size}, classes=[...])"
                 )
             if value not in self.classes:
-                near, known = suggest(value, self.classes), shorten(", ".join(self.classes))
-                raise SymbolError(f"{self.name!r} has no class {value!r}{near}{'' if near else ';'} its classes are {known}")
+                known = shorten(", ".join(self.classes)) + suggest(value, self.classes)
+                raise SymbolError(f"{self.name!r} has no class {value!r}; its classes are {known}")
             return self.classes.index(value)
         number = as_int(value)
         if number is None:
@@ -237,8 +237,7 @@ def categorical(
     names = None
     if classes is not None:
         if isinstance(classes, (set, frozenset, Mapping)):
-            kind = type(classes).__name__
-            raise SymbolError(f"classes of {name!r} must be a list, in the order of the network's outputs; got a {kind}")
+            raise SymbolError(f"classes of {name!r} must be a list, in the network's order; got a {type(classes).__name__}")
         names = tuple(classes) if isinstance(classes, Iterable) and not isinstance(classes, str) else (classes,)
         if len(names) != size or len(set(names)) != size or not all(isinstance(label, str) and label for label in names):
             raise SymbolError(f"classes of {name!r} must be {size} different non-empty names; got {shorten(repr(list(names)))}")

@@ -8,7 +8,6 @@ within ``t``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Union
@@ -148,8 +147,7 @@ class _Search:
         }
         costs = self.formula.cost("probability", **bound)
         _, moved, changes = self._copy(self._rule(0), self.atoms)
-        # Where a mask leaves nothing, the cost of an `any` is infinite.
-        places = [place for place, cost in enumerate(costs.tolist()) if 1e-6 < cost < math.inf][:CANDIDATES]
+        places = [place for place in range(len(costs)) if 1e-6 < costs[place] < torch.inf][:CANDIDATES]
         for place in places:
             cost = costs[place].item()
             near = exact(cost * (1 + 1e-6) + 1e-9)

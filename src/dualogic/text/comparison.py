@@ -35,11 +35,11 @@ def link(reader: Reader, sign: str, left: Side, right: Side) -> Formula:
     if sign in ("in", "not in"):
         formula = _among(reader, left, right)
         return Not(formula) if sign == "not in" else formula
-    for side, other in ((left, right), (right, left)):
+    sides = ((left, right), (right, left))
+    for side, other in sides:
         _refuse(reader, side, other, sign)
     operation = {"is": "==", "is not": "!="}.get(sign, sign)
     if operation not in ("==", "!="):
-        sides = ((left, right), (right, left))
         named = (_class_label(reader, side, other[1]) if isinstance(side[1], Undeclared) else side[1] for side, other in sides)
         return compare(operation, *named)
     first = _class_label(reader, left, right[1])
@@ -58,7 +58,7 @@ def _refuse(reader: Reader, side: Side, other: Side, sign: str) -> None:
     tree, value = side
     classes = getattr(getattr(other[1], "symbol", None), "classes", None) or ()
     if tree.data == "name" and str(tree.children[0]) in classes and isinstance(value, (Group, Formula, Term, MaskExpression)):
-        reason = f"{str(tree.children[0])!r} is {describe_value(value)} and a class of {other[1]}"
+        reason = f"{tree.children[0]!s} is {describe_value(value)} and a class of {other[1]}"
         raise reader.source.error(tree, reason, f'put the class in quotes: "{tree.children[0]}"')
     if isinstance(value, (Group, ClassSet)):
         what = f"the group {value.name!r}" if isinstance(value, Group) else "a set of classes"
@@ -85,16 +85,13 @@ def _class_label(reader: Reader, side: Side, other: Any) -> Any:
         if str(value.token) not in classes:
             raise reader.unknown(value.token, classes)
         return classes.index(str(value.token))
-    value = _as_written(tree, value, other)
-    return _class_index(reader, tree, value, other) if isinstance(value, (str, int)) else value
-
-
-def _as_written(tree: Any, value: Any, operand: ClassExpression) -> Any:
-    return member_value(tree.children[0]) if tree.data == "number" and operand.symbol.classes else value
+    return _class_index(reader, tree, value, other) if isinstance(value, (str, int, float)) else value
 
 
 def _class_index(reader: Reader, where: Tree[Token] | Token, value: str | float, operand: ClassExpression) -> int:
-    symbol, value = operand.symbol, as_label(operand.symbol, value)
+    symbol = operand.symbol
+    number = symbol.classes and getattr(where, "data", None) == "number"
+    value = as_label(symbol, member_value(where.children[0]) if number else value)  # type: ignore[union-attr, arg-type]
     if isinstance(value, str) and symbol.classes is not None and value not in symbol.classes:
         reason = f"{symbol.name!r} has no class {value!r}{suggest(value, symbol.classes)}"
         raise reader.source.error(where, reason, f"classes: {listed(symbol.classes)}")
@@ -116,7 +113,7 @@ def _among(reader: Reader, left: Side, right: Side) -> Formula:
         indices = [_class_index(reader, token, member, operand) for token, member in members]
     elif isinstance(classes, (Group, list, tuple)):
         parts = where.children if where.data in ("list", "tuple") else [where] * len(tuple(classes))
-        indices = [_class_index(reader, part, _as_written(part, value, operand), operand) for part, value in zip(parts, classes)]
+        indices = [_class_index(reader, part, value, operand) for part, value in zip(parts, classes)]
     else:
         reason = f"expected classes behind 'in', as in {{cat, dog}} or the name of a group; this is {describe_value(classes)}"
         raise reader.source.error(where, reason)

@@ -220,9 +220,7 @@ class Reader:
             counts = name.lower().replace("_", "") == "atleast"
             reason = f"there is no function {name!r}{'' if counts else suggest(name, known)}"
             behind = any(name in methods for _, methods in METHODS)
-            remedy = [f"write it behind the array that it is about: (...).{name}(...)"] if behind else []
-            if behind and len(given.children) > 1:
-                remedy = ["compare each by itself, as in x <= 1 and y <= 1"]
+            remedy = [f"write it behind what it is about: (...).{name}(...); compare numbers one by one"] if behind else []
             if counts:
                 remedy = ["at least 2 of a, b and c means that at most 1 of them is false: AtMost(1, ~a, ~b, ~c)"]
             raise self.source.error(token, reason, *remedy, f"known functions: {', '.join(sorted(known))}")

@@ -230,7 +230,6 @@ def _decode(content: bytes, errors: str = "strict") -> str:
 
 
 def _plain(text: str) -> str:
-    """Without the mark at the beginning that some editors save, and with the ends of lines that all others have."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -79,26 +79,19 @@ class Declarations(Reader):
         self._declare_each(names, "mask", lambda name: mask(name, *self._sizes(sizes)))
 
     def _class(self, names: Any, classes: Any, sizes: Any, kind: Any) -> None:
-        if classes.data == "members":
-            labels: list[str] | None = [self._label(member.children[0]) for member in classes.children]
-            self._refuse_twice(classes)
-            count = len(classes.children)
-        else:
-            labels, count = None, self._whole(classes)
+        labels = self._labels(classes) if classes.data == "members" else None
+        count = len(labels) if labels else self._whole(classes)
         options: dict[str, Any] = {"classes": labels, "input": _input(kind)}
         self._declare_each(names, "class", lambda name: categorical(name, count, shape=self._sizes(sizes), **options))
 
-    def _label(self, token: Token) -> str:
-        value = member_value(token)
-        return value if isinstance(value, str) else str(token)
-
-    def _refuse_twice(self, members: Any) -> None:
-        seen: dict[Any, Token] = {}
+    def _labels(self, members: Any) -> list[str]:
+        seen: dict[str, Token] = {}
         for member in members.children:
             token = member.children[0]
-            first = seen.setdefault(self._label(token), token)
+            first = seen.setdefault(label := str(member_value(token)), token)
             if first is not token:
-                raise self.source.error(token, f"{self._label(token)!r} is listed twice (first in line {first.line})")
+                raise self.source.error(token, f"{label!r} is listed twice (first in line {first.line})")
+        return list(seen)
 
     def _sizes(self, tree: Any) -> tuple[Any, ...]:
         return () if tree is None else tuple(map(self._size, tree.children))
@@ -120,14 +113,11 @@ class Declarations(Reader):
     # Groups of classes
 
     def _group(self, token: Any, owner: Any, members: Any) -> None:
-        self._refuse_twice(members)
+        self._labels(members)  # refuses one that is listed twice
         declared = [value for value in self.names.values() if isinstance(value, Categorical)]
         known = declared if owner is None else [self._categorical(owner)]
-        found: dict[str | int, None] = {}
-        for member in members.children:
-            found.update(dict.fromkeys(self._group_members(member.children[0], known)))
-        self._checked_name(token, "group")
-        self._declare(token, Group(str(token), tuple(found)))
+        found = dict.fromkeys(one for member in members.children for one in self._group_members(member.children[0], known))
+        self._declare(token, Group(self._checked_name(token, "group"), tuple(found)))
 
     def _group_members(self, token: Token, known: list[Categorical]) -> tuple[str | int, ...]:
         found = find_members(self, token, known)

@@ -206,8 +206,7 @@ def expected(accepted: Collection[str]) -> str:
         parts += [opening[kind] for kind in opening if kind in accepted]
     parts += [repr(SIGNS[kind]) for kind in SIGNS if kind in accepted]
     parts += ["'logits'", "'probs'"] if "INPUT" in accepted else []
-    parts += ["'in'"] if "IN" in accepted and "EQUAL" not in accepted else []
-    parts += ["a comparison such as '<=' or '=='"] if "EQUAL" in accepted else []
+    parts += ["a comparison such as '<=' or '=='"] if "EQUAL" in accepted else ["'in'"] if "IN" in accepted else []
     parts += ["an operation such as '+'"] if "PLUS" in accepted and "NAME" not in accepted else []
     if {"_AND", "_AMPERSAND"} & set(accepted):
         parts += ["a connective such as 'and' or '->'" if "_AND" in accepted else "a connective such as '&'"]
