@@ -5,9 +5,10 @@ import io
 
 import pytest
 import torch
+from torch import nn
 
 import dualogic as dl
-from dualogic.methods.lean import PACES, advance_known, share_of, start_known
+from dualogic.methods.lean import PACES, advance_known, feeds_itself, share_of, start_known
 
 a, b, c = (dl.boolean(name, input="logits") for name in "abc")
 RULE = a >> b
@@ -290,3 +291,55 @@ def test_what_no_move_changes_is_computed_once_and_the_same(rules):
         found.append((costs, moves, noted, losses, *torch.autograd.grad(losses.sum(), (p, q))))
     for one, other in zip(*found):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def train_on_pairs(rule):
+    """How often a network is right about who is related to whom; it reads both orders of a pair, and one in twelve is related."""
+    generator = torch.Generator().manual_seed(0)
+
+    def make(count):
+        first, second = torch.randn(2, count, 8, generator=generator)
+        near = -(first[:, :4] - second[:, :4]).square().sum(1)
+        return torch.cat([first, second], 1), (near > near.quantile(0.92)).float()
+
+    (inputs, labels), (pool, _), (new, truth) = make(100), make(1500), make(2000)
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(24, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1))
+
+    def ask(pairs):
+        return network(torch.cat([pairs, (pairs[:, :8] - pairs[:, 8:]).abs()], 1))
+
+    optimizer = torch.optim.Adam(network.parameters(), 3e-3)
+    logic = dl.LogicLoss(rule, 1500)
+    entries = logic.symbols["xy"].shape
+    for _ in range(25):
+        for index in torch.randperm(1500, generator=generator).split(100):
+            task = nn.functional.binary_cross_entropy_with_logits(ask(inputs).squeeze(1), labels)
+            here, back = ask(pool[index]), ask(pool[index].roll(8, 1))
+            bound = {"xy": here, "yx": back} if entries else {"xy": here.squeeze(1), "yx": back.squeeze(1)}
+            optimizer.zero_grad()
+            (task + logic(index, **bound)).backward()
+            optimizer.step()
+    return ((ask(new).squeeze(1) > 0) == truth.bool()).float().mean().item()
+
+
+def test_a_relation_that_goes_both_ways_does_not_feed_itself(monkeypatch):
+    xy, yx = (dl.boolean(name, input="logits") for name in ("xy", "yx"))
+    assert train_on_pairs(xy >> yx) > 0.75
+    monkeypatch.setattr("dualogic.methods.lean.FOLLOWS", float("inf"))
+    assert train_on_pairs(xy >> yx) < 0.65
+
+
+def test_entries_of_one_kind_are_no_evidence_of_each_other():
+    xy, yx = (dl.boolean(name, 1, input="logits") for name in ("xy", "yx"))
+    assert train_on_pairs(xy[0] >> yx[0]) > 0.9  # 0.914 without the rule
+    f, g = (dl.categorical(name, 3) for name in "fg")
+    found = dl.LogicLoss({"one": (f == 1) >> (g == 1), "two": (f == 1) >> (g == 2)})._program.plan.levels
+    assert {level.paths: level.share for level in found} == {("one",): 0.0, ("two",): None}
+
+
+def test_evidence_that_rises_beside_a_consequent_that_is_to_be_learned_stays_evidence():
+    rising = torch.tensor([[0.3, 0.3], [0.2, 0.2], [0.29, 0.28]], dtype=torch.float64)
+    assert feeds_itself(rising, torch.tensor([1e6, 1e6])).tolist() == [True, False]
+    assert feeds_itself(rising, torch.tensor([10.0, 1e6])).tolist() == [False, False]  # by chance
+    assert feeds_itself(rising.flip(0), torch.tensor([1e6, 1e6])).tolist() == [True, True]

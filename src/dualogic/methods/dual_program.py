@@ -183,9 +183,10 @@ class DualProgram(DistributionalProgram):
             return new
         since = state["steps"], self.plan.positions(PACES, noted.device)
         claiming = self.plan.positions(self._claiming, noted.device) if sum(self._claiming) > 1 else None
+        plain = not any(self._claiming) or (not all(self._claiming) and self.plan.positions(self._claiming, noted.device) == 0)
         if finite is None:
             mean = noted.sum(0) / noted.shape[0]
-            new["known"] = advance_known(state["known"], mean, noted.shape[0], *since, share, self._single, claiming)
+            new["known"] = advance_known(state["known"], mean, noted.shape[0], *since, share, self._single, claiming, plain)
             return new
         counted = wide(finite).unsqueeze(1)
         if finite.dim() > 1:
@@ -193,7 +194,7 @@ class DualProgram(DistributionalProgram):
         count = counted.sum(0)
         mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
         new["known"] = torch.where(
-            count > 0, advance_known(state["known"], mean, count[0], *since, None, self._single, claiming), state["known"]
+            count > 0, advance_known(state["known"], mean, count[0], *since, None, self._single, claiming, plain), state["known"]
         )
         return new
 

@@ -23,6 +23,9 @@ LEAST = 0.2
 """Below this a consequent is not believed often enough to tell anything."""
 CLOSED, OPEN = 0.06, 0.08
 """How often a consequent is believed without its antecedent, when all of the antecedent is evidence, and when none is."""
+FULLY_OPEN = 1.001 * OPEN
+FOLLOWS = 0.95
+"""A consequent is believed as much as its antecedent from this ratio of the means on."""
 PRIOR = 100.0
 """How many entries are taken to have told that a consequent is believed with its antecedent only, before there were any."""
 PACES = (8, 2, 8)
@@ -185,6 +188,7 @@ def advance_known(
     share: float | None = None,
     single: bool = False,
     claiming: Tensor | None = None,
+    plain: Tensor | bool = False,
 ) -> Tensor:
     """The state after a batch.
 
@@ -201,6 +205,7 @@ def advance_known(
         share: of all antecedents that is evidence after it; ``None`` to find out.
         single: whether each sample has one entry for each implication, neither more nor none.
         claiming: see :func:`find_strength`.
+        plain: which implications are between Booleans alone, ``(implications,)``, or whether all are.
     """
     noted = noted.to(known.dtype)
     tiny = torch.finfo(known.dtype).tiny
@@ -218,11 +223,34 @@ def advance_known(
     found = shares[0] / (shares.sum(0).clamp_min_(LEAST) + torch.full_like(seen, PRIOR) / seen)
     beliefs = torch.lerp(known[7:], latest, rates)
     highest = torch.maximum(known[4], found)
+    if share != 0.0 and plain is not False:
+        runs = feeds_itself(beliefs, seen)
+        highest = torch.where(runs if plain is True else runs & plain, highest.clamp_min(FULLY_OPEN), highest)
     # What is evidence the rule cannot change, so a fall is not its doing.
     strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs[:2], seen, claiming)
     if share is None:
         strength = torch.lerp(strength, torch.ones_like(seen), _share(highest))
     return torch.cat([means, *(each.unsqueeze(0) for each in (highest, seen, strength)), beliefs])
+
+
+def feeds_itself(beliefs: Tensor, seen: Tensor) -> Tensor:
+    """Whether the belief in each antecedent rises although its consequent is believed as much already, ``(implications,)``.
+
+    An antecedent that is evidence is read and not taught. Where it rises all the same by more than chance and :data:`CALM`, the
+    rule may be teaching it through its consequent, as in ``likes(x, y) >> likes(y, x)``, whose sides are one output: then each
+    wrong "yes" makes another. A consequent that is still to be learned is believed less.
+
+    Args:
+        beliefs: means of the belief in the antecedent, recent and lasting, and in the consequent, ``(3, implications)``.
+        seen: how many entries there were so far, ``(implications,)``.
+
+    Example:
+        >>> feeds_itself(torch.tensor([[0.3, 0.3], [0.2, 0.2], [0.3, 0.1]]), torch.tensor([1e6, 1e6]))
+        tensor([ True, False])
+    """
+    recent, lasting, consequent = beliefs.unbind()
+    by_chance = (recent * (PACES[0] / seen)).sqrt()
+    return (recent - by_chance > (1.0 + CALM) * lasting) & (consequent >= FOLLOWS * recent)
 
 
 def find_strength(beliefs: Tensor, seen: Tensor, claiming: Tensor | None = None) -> Tensor:

@@ -21,6 +21,7 @@ from dualogic.formula.inspect import SYMBOLS
 from dualogic.formula.node import children, walk
 from dualogic.formula.relation import ClassRelation
 from dualogic.formula.symbol import Mask
+from dualogic.normalize.exchanged import is_exchanged
 from dualogic.normalize.literals import map_literals, mark_literals
 from dualogic.normalize.unlabelled import Asking, Unlabelled
 
@@ -167,6 +168,8 @@ class _Pass:
         if positive and self.resting:
             if isinstance(given, Evidence):
                 share, given = given.share, given.operand
+            elif share is None and is_exchanged(given, node.consequent):
+                share = 0.0  # as in an Iff
             return self._rest(given, node.consequent, share)
         antecedent = self.convert(given, not positive)
         if positive and not isinstance(given, Evidence):
