@@ -34,49 +34,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "And",
-    "AtMost",
-    "ExactlyOne",
-    "Finding",
-    "Formula",
-    "Iff",
-    "Implies",
-    "LogicLoss",
-    "Mapped",
-    "Monitor",
-    "Not",
-    "Or",
-    "Recorder",
-    "RuleSet",
-    "ShortcutReport",
-    "ShortcutWarning",
-    "Xor",
-    "apply",
-    "axis",
-    "boolean",
-    "categorical",
-    "constant",
-    "data",
-    "diagnose",
-    "eq",
-    "errors",
-    "evidence",
-    "ge",
-    "gt",
-    "le",
-    "level",
-    "lint",
-    "load_rules",
-    "lt",
-    "mask",
-    "methods",
-    "metrics",
-    "ne",
-    "parse",
-    "parse_rules",
-    "var",
-]
+__all__ = ["And", "AtMost", "ExactlyOne", "Finding", "Formula", "Iff", "Implies", "LogicLoss", "Mapped", "Monitor"]
+__all__ += ["Not", "Or", "Recorder", "RuleSet", "ShortcutReport", "ShortcutWarning", "Xor", "apply", "axis"]
+__all__ += ["boolean", "categorical", "constant", "data", "diagnose", "eq", "errors", "evidence", "ge", "gt", "le"]
+__all__ += ["level", "lint", "load_rules", "lt", "mask", "methods", "metrics", "ne", "parse", "parse_rules", "var"]
 
 _ON_DEMAND = {
     **dict.fromkeys(("data", "diagnosis", "metrics", "report", "text"), ""),

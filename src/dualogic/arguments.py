@@ -95,16 +95,14 @@ def check_samples(num_samples: Any) -> int | None:
     """The number of samples as a plain int, or ``None``."""
     if num_samples is None:
         return None
-    count = as_int(num_samples)
-    if count is None or count < 1:
+    if (count := as_int(num_samples)) is None or count < 1:
         raise OptionError(f"num_samples must be a number of at least 1, or None for shared duals; got {num_samples!r}")
     return count
 
 
 def check_offset(name: str, value: Any) -> int:
     """A count that may be 0, as a plain int."""
-    count = as_int(value)
-    if count is None or count < 0:
+    if (count := as_int(value)) is None or count < 0:
         raise OptionError(f"{name} must be a whole number of at least 0; got {value!r}")
     return count
 

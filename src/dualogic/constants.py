@@ -33,8 +33,7 @@ class Constants(Generic[T]):
 
         The key has the device in it, and all else that the constant depends on.
         """
-        found = self._kept.get(key)
-        if found is None:
+        if (found := self._kept.get(key)) is None:
             with outside_inference():
                 found = make()
             self._kept[key] = found

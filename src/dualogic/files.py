@@ -72,8 +72,7 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
     pattern = re.compile(rf"\.{re.escape(name) if name else '.+'}\.(\d+)\.part")
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            found = pattern.fullmatch(path.name)
-            if found and _is_leftover(path, int(found[1])):
+            if (found := pattern.fullmatch(path.name)) and _is_leftover(path, int(found[1])):
                 path.unlink(missing_ok=True)
 
 

@@ -44,8 +44,7 @@ def negative_log(probability: Tensor) -> Tensor:
     """``-log p`` of any shape, never negative and finite at 0: at most ``-log`` of the smallest normal number (87 in float32)."""
     if is_transformed() or not probability.requires_grad:
         return _negative_log(probability)
-    result: Tensor = _NegativeLog.apply(probability)  # type: ignore[no-untyped-call]
-    return result
+    return _NegativeLog.apply(probability)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _negative_log(probability: Tensor) -> Tensor:
@@ -106,8 +105,7 @@ def largest_move(dtype: torch.dtype) -> float:
 
 def masked_softmax(logits: Tensor, mask: Tensor, dim: int) -> Tensor:
     """Softmax over the entries where ``mask`` holds; zeros elsewhere, and everywhere if no entry is left."""
-    weights = torch.softmax(logits.masked_fill(~mask, -torch.inf), dim)
-    return weights.masked_fill(~mask, 0.0)
+    return torch.softmax(logits.masked_fill(~mask, -torch.inf), dim).masked_fill(~mask, 0.0)
 
 
 def project_to_simplex(point: Tensor, dim: int, mask: Tensor | None = None) -> Tensor:

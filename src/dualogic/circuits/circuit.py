@@ -70,15 +70,13 @@ class Circuit:
             return self._sum(positive, negative)
         if is_followed():
             return self.forward(positive, negative, None)
-        result: Tensor = _Evaluate.apply(self, positive, negative)  # type: ignore[no-untyped-call]
-        return result
+        return _Evaluate.apply(self, positive, negative)  # type: ignore[no-any-return, no-untyped-call]
 
     def of_probabilities(self, probability: Tensor) -> Tensor:
         """Logarithms of the roots' values, ``(batch, roots)``, from probabilities ``(batch, variables)``."""
         if is_followed():
             return self.forward(-negative_log(probability), -negative_log(1.0 - probability), None)
-        result: Tensor = _Evaluate.apply(self, probability, None)  # type: ignore[no-untyped-call]
-        return result
+        return _Evaluate.apply(self, probability, None)  # type: ignore[no-any-return, no-untyped-call]
 
     def _layout(self, network: Network) -> None:
         uses = network.uses()

@@ -60,8 +60,7 @@ class _Grounder:
 
     def ground(self, node: Any, position: Position) -> Proposition:
         """The proposition that a formula or mask stands for at a position of its axes."""
-        key = (id(node), position)
-        if key not in self.done:
+        if (key := (id(node), position)) not in self.done:
             if len(self.done) >= GROUND_LIMIT:
                 raise SizeError(
                     f"method {self.method!r} writes out every quantifier, and {shorten(str(self.formula), 120)} stands for "
@@ -149,8 +148,7 @@ class _Grounder:
 
 def fit(position: Position, shape: Shape) -> Position:
     """The position within a part that is broadcast to the whole from the right."""
-    tail = position[len(position) - len(shape) :]
-    return tuple(0 if size == 1 else place for place, size in zip(tail, shape))
+    return tuple(0 if size == 1 else place for place, size in zip(position[len(position) - len(shape) :], shape))
 
 
 def positions(shape: Shape, dims: tuple[int, ...], kept: Position) -> Iterator[Position]:

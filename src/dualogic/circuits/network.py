@@ -50,8 +50,7 @@ class Network:
         if len(operands) < 2:
             return operands[0] if operands else ONE
         # In order of the leaves, so that a run of them can be read without gathering.
-        key = (operation, tuple(operands))
-        if key not in self._known:
+        if (key := (operation, tuple(operands))) not in self._known:
             self._known[key] = self.leaves + len(self.nodes)
             self.nodes.append(key)
         return self._known[key]
@@ -90,8 +89,7 @@ def from_sdd(roots: list[Any], count: int) -> Network:
     while stack:
         node = stack[-1]
         parts = [(prime, sub) for prime, sub in node.elements() if not sub.is_false()]
-        waiting = [side for pair in parts for side in pair if known(side) is None]
-        if waiting:
+        if waiting := [side for pair in parts for side in pair if known(side) is None]:
             stack.extend(waiting)
             continue
         stack.pop()

@@ -76,8 +76,7 @@ class Vocabulary:
         alike: dict[tuple[bool, ...], list[int]] = {}
         for label in range(self.symbols[name].size):
             alike.setdefault(tuple(label in labels for labels in sets), []).append(label)
-        ordered = sorted(alike.items(), key=lambda entry: (not any(entry[0]), entry[1]))
-        return [tuple(labels) for _, labels in ordered]
+        return [tuple(labels) for _, labels in sorted(alike.items(), key=lambda entry: (not any(entry[0]), entry[1]))]
 
     def _keys(self, atom: Proposition) -> list[Key]:
         if atom[0] not in ("class", "value"):
@@ -95,10 +94,9 @@ class Vocabulary:
         translated = substitute(proposition, self._literal)
         if not self.exactly_one:
             return translated
-        places = dict.fromkeys(atom[1:3] for atom in atoms(proposition) if atom[0] == "class")
         constraints = [
             ("count", 1, True, tuple(self._variable(("class", *place, label)) for label in range(self.symbols[place[0]].size)))
-            for place in places
+            for place in dict.fromkeys(atom[1:3] for atom in atoms(proposition) if atom[0] == "class")
         ]
         return join("and", [*constraints, translated])
 
@@ -208,8 +206,7 @@ class Vocabulary:
         """Logarithms of the groups' probabilities, from those of the classes along the last dimension."""
         groups = self.groups[name]
         if name in self._class_order:
-            index = self._index(("groups", name), self._class_order[name], logarithms.device)
-            logarithms = logarithms.index_select(-1, index)
+            logarithms = logarithms.index_select(-1, self._index(("groups", name), self._class_order[name], logarithms.device))
         if all(len(group) == 1 for group in groups):
             return logarithms
         parts = logarithms.split([len(group) for group in groups], dim=-1)
@@ -222,18 +219,15 @@ class Vocabulary:
         missing = [full - actual for full, actual in zip(sizes, tensor.shape[1:])]
         if not any(missing):
             return tensor
-        tail = [0, 0] * (tensor.dim() - 1 - len(sizes))
-        padding = tail + [number for size in reversed(missing) for number in (0, size)]
-        filler = 0.5 if tensor.is_floating_point() else False
-        return torch.nn.functional.pad(tensor, padding, value=filler)
+        padding = [0, 0] * (tensor.dim() - 1 - len(sizes)) + [number for size in reversed(missing) for number in (0, size)]
+        return torch.nn.functional.pad(tensor, padding, value=0.5 if tensor.is_floating_point() else False)
 
     def _exists(self, axis: str, bound: Bound) -> Tensor:
         for name, symbol in self.symbols.items():
             for dim, size in enumerate(symbol.shape):
                 if isinstance(size, Ragged) and size.axis.name == axis:
                     length = bound.tensors[name].shape[1 + dim] + size.trim
-                    exists = torch.arange(size.axis.max, device=bound.device) < length
-                    return exists.expand(bound.batch, -1)
+                    return (torch.arange(size.axis.max, device=bound.device) < length).expand(bound.batch, -1)
         raise AssertionError(f"axis {axis!r} belongs to no symbol")
 
 

@@ -90,7 +90,6 @@ def _parse(arguments: Sequence[str] | None) -> Command:
 
 def require(extra: str, *packages: str) -> None:
     """Refuse to go on, before any work, without packages that an extra of dualogic installs; says the line to type."""
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    if missing:
+    if missing := [package for package in packages if importlib.util.find_spec(package) is None]:
         verb = "is" if len(missing) == 1 else "are"
         raise MissingExtraError(f"{', '.join(missing)} {verb} not installed; {how_to_install(extra)}")

@@ -63,8 +63,7 @@ class Fact(Instruction):
     operand: int
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        holds = registers[self.operand]
-        return torch.where(holds, 0.0, IMPOSSIBLE).to(context.bound.dtype)
+        return torch.where(registers[self.operand], 0.0, IMPOSSIBLE).to(context.bound.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,8 +223,7 @@ class Ceding(Instruction):
         if outside.dim() > 1:  # classes of their own for each lane
             value = value.expand(torch.broadcast_shapes(value.shape, outside.shape))
         if not numerics.is_transformed():
-            result: Tensor = _Ceded.apply(cost, value, outside, self.logarithm)  # type: ignore[no-untyped-call]
-            return result
+            return _Ceded.apply(cost, value, outside, self.logarithm)  # type: ignore[no-any-return, no-untyped-call]
         place, slope = _cede(cost, value.detach(), outside, self.logarithm)
         likeliest = value.gather(-1, place)
         return cost + (slope * (likeliest - likeliest.detach())).squeeze(-1)

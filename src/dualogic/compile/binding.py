@@ -175,8 +175,7 @@ def select_for_rules(where: Mapping[str, Any], rules: tuple[str, ...], batch: in
             raise SymbolError(f"where names the rule {name!r}, but the rules are {known}{suggest(str(name), rules)}")
     masks = []
     for name in rules:
-        mask = where.get(name)
-        if mask is None or isinstance(mask, bool):
+        if (mask := where.get(name)) is None or isinstance(mask, bool):
             masks.append(torch.full((batch,), mask is not False, device=device))
         else:
             masks.append(as_selection(mask, batch, device, f"where[{name!r}]"))
@@ -204,10 +203,8 @@ def required_lengths(nodes: Iterable[Node]) -> dict[str, Required]:
     required: dict[str, Required] = {}
 
     def require(size: Size, entries: int, node: Node) -> None:
-        if isinstance(size, Ragged) and entries > 0:
-            length = entries + size.trim
-            if length > required.get(size.axis.name, (1, node))[0]:
-                required[size.axis.name] = (length, node)
+        if isinstance(size, Ragged) and entries > 0 and entries + size.trim > required.get(size.axis.name, (1, node))[0]:
+            required[size.axis.name] = (entries + size.trim, node)
 
     for node in nodes:
         if isinstance(node, INDEXED):

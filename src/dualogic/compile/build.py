@@ -103,13 +103,12 @@ class Builder(TermBuilder):
             if not any(isinstance(node, Comparison) for node in walk(first)):
                 yes_or_no = _is_yes_or_no(first.antecedent), _is_yes_or_no(first.consequent)
             share = 0.0 if compares[0] and share is None else share
-        shared = tuple(len(lanes) + len(axes) + dim for dim in sorted(tied) if -dim <= len(axes))
         level = self._level(
             operation=first.operation if isinstance(first, Junction) else ">>",
             sizes=(len(places) if isinstance(first, Junction) else 1,),
             rest=(*lanes, *axes),
             lanes=len(lanes),
-            shared=shared,
+            shared=tuple(len(lanes) + len(axes) + dim for dim in sorted(tied) if -dim <= len(axes)),
             uniform=self._in_premise,
             ragged=any(isinstance(size, Ragged) for size in first.shape),
             order=tuple(order),
@@ -165,9 +164,7 @@ class Builder(TermBuilder):
             rests=0 if first.tied else self._rests(first),
         )
         operand = self.formula([strip_levels(node.operand) for node in nodes], lanes, [f"{path}/0" for path in paths], below)
-        mask = None
-        if first.where is not None:
-            mask = self._expand(self.term([node.where for node in nodes], lanes), lanes, rank)
+        mask = None if first.where is None else self._expand(self.term([node.where for node in nodes], lanes), lanes, rank)
         cut = any(isinstance(size, Ragged) and size.trim for size in map(shape.__getitem__, first.dims))
         empty = first.operation == "any" and (first.where is not None or cut)
         return QuantifierBranch(

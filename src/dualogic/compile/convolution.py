@@ -185,8 +185,7 @@ class Builder:
 
     def _grid(self, values: list[Tensor]) -> list[Tensor]:
         """All combinations, as one column for each list of values."""
-        count = math.prod(map(len, values))
-        if count > PAIRS:
+        if (count := math.prod(map(len, values))) > PAIRS:
             raise SizeError(
                 f"needs a sum over {count:,} combinations of values, more than {PAIRS:,}; state it in smaller parts, as in a sum "
                 f"digit by digit with a carry that is a class of its own"
@@ -246,8 +245,7 @@ class Builder:
     def _against_number(self, operation: str, left: Any, right: Any) -> int | None:
         found = left if isinstance(left, Distribution) else right
         sides = [side.values if isinstance(side, Distribution) else torch.tensor(side) for side in (left, right)]
-        chosen = COMPARE[operation](*sides).nonzero().flatten()
-        return self._total([found.slot], [chosen])
+        return self._total([found.slot], [COMPARE[operation](*sides).nonzero().flatten()])
 
     def _total(self, slots: list[int], places: list[Tensor]) -> int | None:
         if not len(places[0]):

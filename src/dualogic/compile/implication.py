@@ -204,16 +204,14 @@ def divide(antecedent: Tensor, consequent: Tensor, weight: Tensor, share: Tensor
     if not (antecedent.requires_grad or consequent.requires_grad):
         return excess(antecedent, consequent, logarithmic)
     both = torch.stack([antecedent, consequent], 1)
-    result: Tensor = _Divided.apply(both, weight, share, logarithmic)  # type: ignore[no-untyped-call]
-    return result
+    return _Divided.apply(both, weight, share, logarithmic)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def optimum(values: Tensor, logarithmic: bool) -> Tensor:
     """:func:`excess` of costs ``(batch, 2, ...)``, with its gradient in closed form."""
     if not values.requires_grad or is_transformed():
         return excess(values[:, 0], values[:, 1], logarithmic)
-    result: Tensor = _Divided.apply(values, None, 0.0, logarithmic)  # type: ignore[no-untyped-call]
-    return result
+    return _Divided.apply(values, None, 0.0, logarithmic)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def divide_believed(
@@ -265,6 +263,5 @@ class _Divided(torch.autograd.Function):
             else:
                 held = share if ctx.share is None else ctx.share
                 result = _divide(antecedent, consequent, weight, held, ctx.logarithmic)
-            found = torch.autograd.grad(result, values, gradients[0], create_graph=True)
-            return found[0], None, None, None
+            return torch.autograd.grad(result, values, gradients[0], create_graph=True)[0], None, None, None
         return gradients[0].unsqueeze(1) * slopes, None, None, None

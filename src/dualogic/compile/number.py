@@ -123,8 +123,7 @@ class RelationProgram:
     def __call__(self, logarithms: Sequence[Tensor]) -> Tensor:
         """The logarithm of the probability, ``NEVER`` or less for 0, from those of the classes, ``(..., classes)`` each."""
         slots = [logarithm.clamp_min(NEVER) for logarithm in logarithms]
-        constants = self._constants(slots[0].device)
-        for step, moved in zip(self.work, constants):
+        for step, moved in zip(self.work, self._constants(slots[0].device)):
             slots.append(step.run(slots, moved))
         return slots[-1].squeeze(-1)
 

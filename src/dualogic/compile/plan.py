@@ -14,7 +14,7 @@ from dualogic.compile.binding import Binder, Bound
 from dualogic.compile.build import Builder
 from dualogic.compile.instructions import Context, Guided, Registers, Settled, fetch
 from dualogic.compile.size import check_size
-from dualogic.compile.tree import Branch, Combine, Leaf, Level
+from dualogic.compile.tree import Combine, Leaf, Level
 from dualogic.constants import Constants, outside_inference
 from dualogic.errors import NonFiniteError, OptionError
 from dualogic.formula.connective import Formula, Quantifier, Resting
@@ -111,7 +111,10 @@ class Plan(Binder):
 
     def fold(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
         """Join the atoms' values up to the rules; shape ``(batch, rules, *axes)``."""
-        parts = [self._root(branch, registers, combine, len(group)) for branch, group in self.roots]
+        parts = []
+        for branch, group in self.roots:
+            value = branch.fold(registers, combine)
+            parts.append(value if value.shape[1] == len(group) else value.expand(-1, len(group), *value.shape[2:]))
         if len(parts) == 1:
             return parts[0]
         joined = torch.cat(parts, dim=1)
@@ -126,11 +129,6 @@ class Plan(Binder):
         relations = [each.program.fixed() for each in self.instructions if isinstance(each, RelationValue)]
         flags = [each.flags.all() for each in self.instructions if isinstance(each, Depth)]
         return [*self._positions.all(), *(tensor for group in (*self._on_device.all(), *relations, *flags) for tensor in group)]
-
-    @staticmethod
-    def _root(branch: Branch, registers: Registers | Guided | Settled, combine: Combine, count: int) -> Tensor:
-        value = branch.fold(registers, combine)
-        return value if value.shape[1] == count else value.expand(-1, count, *value.shape[2:])
 
     @property
     def comparisons(self) -> list[tuple[int, Compare]]:

@@ -164,8 +164,7 @@ class TermBuilder:
         """The same items for all lanes; trailing dimensions without an item stay."""
         key: list[Any] = [slice(None)] * (1 + len(base.lanes))
         register, rank = base.register, base.rank
-        takes = [position for position, item in enumerate(items) if item[0] == "take"]
-        if takes:
+        if takes := [position for position, item in enumerate(items) if item[0] == "take"]:
             place = takes[0]
             dim = 1 + len(base.lanes) + sum(item[0] != "new" for item in items[:place])
             take = functools.partial(_index_select, dim, min(items[place][1]) < 0)
@@ -277,8 +276,7 @@ class TermBuilder:
     def _constant(self, tensor: Tensor) -> int:
         # Bytes, because 0.0 and -0.0 are equal; not through numpy, which torch does without.
         content = bytes(tensor.flatten().view(torch.uint8).tolist()) if tensor.numel() <= 64 else id(tensor)
-        key = (tensor.dtype, tuple(tensor.shape), content)
-        if key not in self._numbers:
+        if (key := (tensor.dtype, tuple(tensor.shape), content)) not in self._numbers:
             self._numbers[key] = len(self.constants)
             self.constants.append(tensor)
         return self._numbers[key]

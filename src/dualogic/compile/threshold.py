@@ -81,5 +81,4 @@ def deny_threshold(antecedent: Tensor) -> Tensor:
         >>> deny_threshold(torch.tensor([-1e9, -2.0, 1e9]))
         tensor([inf, 2., 0.])
     """
-    depth = (-antecedent).clamp_min(0.0)
-    return torch.where(antecedent <= -0.5 * IMPOSSIBLE, torch.inf, depth)
+    return torch.where(antecedent <= -0.5 * IMPOSSIBLE, torch.inf, (-antecedent).clamp_min(0.0))

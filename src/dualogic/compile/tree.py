@@ -142,9 +142,7 @@ class JunctionBranch(Branch):
         if isinstance(registers, Settled) and self.level.number in registers.levels:
             return registers.levels[self.level.number]
         values = self.operands(registers, combine)
-        mask = None
-        if self.can_be_empty and self.level.operation != "&":
-            mask = values != torch.inf
+        mask = values != torch.inf if self.can_be_empty and self.level.operation != "&" else None
         return combine(self.level, values, mask, self.level.sizes)
 
     def operands(self, registers: Registers | Guided | Settled, combine: Combine) -> Tensor:
@@ -184,9 +182,7 @@ class QuantifierBranch(Branch):
         if value.shape[1:] != self.full_shape:
             value = value.expand(-1, *self.full_shape)
         extent = tuple(value.shape[dim] for dim in self.dims)
-        mask = None
-        if self.mask is not None:
-            mask = self._front(fetch(registers, self.mask).expand(value.shape))
+        mask = None if self.mask is None else self._front(fetch(registers, self.mask).expand(value.shape))
         values = self._front(value)
         if self.operand.can_be_empty and self.level.operation == "|":
             possible = values != torch.inf

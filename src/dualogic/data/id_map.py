@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from dualogic.arguments import check_samples
+from dualogic.duals.factory import find_peers
 from dualogic.errors import OptionError, SampleIndexError, StateError
 
 if TYPE_CHECKING:
@@ -54,11 +55,7 @@ class IdMap:
         self._capacity = check_samples(num_samples)
         self._logic = logic
         self._rows: dict[Id, int] = {}
-        self._peers = None
-        if process_group is not None:
-            from dualogic.duals.collective import make_peers
-
-            self._peers = make_peers(process_group)
+        self._peers = find_peers(process_group)
 
     @property
     def num_samples(self) -> int:

@@ -49,8 +49,7 @@ class Resumable:
         if not hasattr(loader, "__iter__") or isinstance(loader, Iterator):
             raise FormulaTypeError(f"Resumable needs a data loader that can be gone through again; got {type(loader).__name__}")
         self.loader = loader
-        self.epoch = 0
-        self.done = 0
+        self.epoch = self.done = 0
         self._start: dict[str, Any] | None = None
         self._resume: Mapping[str, Any] | None = None
 

@@ -33,8 +33,7 @@ def save_figure(study: Study, path: Path) -> None:
     height = 2.9 if len({run.method for run in study.runs}) <= 6 else 4.0
     figure = Figure(figsize=(13, height * len(pools) + 0.8), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(len(pools), len(PANELS), squeeze=False, sharex=True)
-    for axes_row, pool in zip(grid, pools):
+    for axes_row, pool in zip(figure.subplots(len(pools), len(PANELS), squeeze=False, sharex=True), pools):
         runs = study.of_pool(pool)
         for axes, (title, measure) in zip(axes_row, PANELS):
             series = _weights(runs) if measure is None else _percentages(runs, measure)

@@ -36,7 +36,6 @@ def assemble(diagnosis: Diagnosis) -> ShortcutReport:
         classes = {label: reports[name] for label, reports in by_label.items()}
         whole = dataclasses.replace(total, classes=classes, worst=tuple(diagnosis._worst[name]))
         rules[name] = dataclasses.replace(whole, findings=judge(whole, diagnosis.classes))
-    together = float(tally.total["together"]) if "together" in tally.total else 0.0
     return ShortcutReport(
         diagnosis.samples,
         rules,
@@ -44,7 +43,7 @@ def assemble(diagnosis: Diagnosis) -> ShortcutReport:
         diagnosis.lead,
         diagnosis.class_cost,
         diagnosis.classes,
-        _share(together, diagnosis.samples),
+        _share(float(tally.total.get("together", 0.0)), diagnosis.samples),
     )
 
 

@@ -57,8 +57,7 @@ def compare(before: ShortcutReport, after: ShortcutReport) -> Comparison:
             f"the reports differ in more than the model: {before.samples} and {after.samples} samples, tol {before.tol} and "
             f"{after.tol}, lead {before.lead} and {after.lead}; diagnose both models on the same samples with the same options"
         )
-    names = after.class_names
-    rules = {name: _compare_rule(before.rules[name], after.rules[name], names) for name in after.rules}
+    rules = {name: _compare_rule(before.rules[name], after.rules[name], after.class_names) for name in after.rules}
     worse = _find_worse(before, after, "", "rules: all of them hold") if len(rules) > 1 else []
     return Comparison(before, after, rules, tuple(worse))
 
@@ -100,8 +99,7 @@ def _judge_change(before: RuleReport, after: RuleReport, whose: str) -> list[Fin
         return [Finding(verdict.NO_SAMPLES, "no sample was counted", before.name)]
     found = []
     for part in after.choices:
-        old = before.by_path.get(part.path)
-        if old is not None and part.total and old.total:
+        if (old := before.by_path.get(part.path)) is not None and part.total and old.total:
             judged = judge_implication if part.antecedent is not None else _judge_branches
             found.append(judged(old, part, f"{part.counted}{whose}"))
     if any(found):
@@ -189,8 +187,7 @@ def compare_elsewhere(
     first, second = before.elsewhere, after.elsewhere
     if first is None or second is None or first.holds is None or second.holds is None:
         return None
-    risen = second.holds - first.holds
-    if risen < verdict.WIDELY or not rises(first.holds, first.units, second.holds, second.units):
+    if second.holds - first.holds < verdict.WIDELY or not rises(first.holds, first.units, second.holds, second.units):
         return None
     labelled = ""
     if first.wrongly is not None and second.wrongly is not None:

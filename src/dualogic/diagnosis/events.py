@@ -47,8 +47,7 @@ def weights_by_operand(logic: LogicLoss) -> dict[str, torch.Tensor]:
     """The weights of each operand over (at most :data:`MOST_ROWS`) samples, flat, on the CPU."""
     index = None
     if logic.num_samples is not None:
-        stride = max(1, logic.num_samples // MOST_ROWS)
-        index = torch.arange(0, logic.num_samples, stride, device=logic.delta.device)
+        index = torch.arange(0, logic.num_samples, max(1, logic.num_samples // MOST_ROWS), device=logic.delta.device)
     return {
         f"{path}/operand_{position}": part.flatten().cpu()
         for path, weights in logic.weights(index).items()

@@ -42,10 +42,9 @@ def check_truths(labels: Mapping[Any, Any], symbols: Mapping[str, Node], bound: 
         shape = bound.tensors[name].shape[:-1] if classes else bound.tensors[name].shape
         whole = not (truth.is_floating_point() or truth.is_complex() or truth.dtype is torch.bool)
         if truth.shape != shape or (classes and not whole):
-            kind = "integers" if classes else "numbers"
             raise BindingError(
-                f"the labels of {name!r}, declared as {describe(symbol)}, must be {kind} of shape {tuple(shape)}; got "
-                f"{truth.dtype} of shape {tuple(truth.shape)}"
+                f"the labels of {name!r}, declared as {describe(symbol)}, must be {'integers' if classes else 'numbers'} of "
+                f"shape {tuple(shape)}; got {truth.dtype} of shape {tuple(truth.shape)}"
             )
         count = symbol.size if isinstance(symbol, Categorical) else 2
         wrong = truth[truth >= count]

@@ -78,8 +78,7 @@ class Monitor:
     ) -> None:
         if not isinstance(logic, LogicLoss):
             raise OptionError(f"a monitor watches a LogicLoss, as in dl.Monitor(logic); got {type(logic).__name__}")
-        number = as_int(every)
-        if number is None or number < 1:
+        if (number := as_int(every)) is None or number < 1:
             raise OptionError(f"every counts training calls and must be a number of at least 1; got {every!r}")
         self.logic = logic
         self.every = number
@@ -88,8 +87,7 @@ class Monitor:
         self._plan = compile_rules(logic.rules.items(), "log")
         self._labels = self._check_labels(labels)
         self._window = Window()
-        self._calls = 0
-        self._turn = 0
+        self._calls = self._turn = 0
         self._task: Tensor | None = None
         self._streaks: dict[tuple[str, str], int] = {}
         self._active: dict[tuple[str, str], Alarm] = {}
@@ -126,8 +124,7 @@ class Monitor:
             where: as for the loss. With a mask for each rule, only samples that all rules are about are looked at.
             tensors: as for the loss. If some require a gradient, the others are taken to be given and not taught.
         """
-        missing = [name for name in self._plan.symbols if name not in tensors]
-        if missing:
+        if missing := [name for name in self._plan.symbols if name not in tensors]:
             raise StateError(
                 f"look() needs the same tensors as the loss; no tensor was given for {', '.join(map(repr, missing))}"
             )
@@ -192,8 +189,7 @@ class Monitor:
     def _check_labels(self, labels: Mapping[str, Any] | None) -> dict[str, Tensor]:
         if not labels:
             return {}
-        samples = self.logic.num_samples
-        if samples is None:
+        if (samples := self.logic.num_samples) is None:
             raise OptionError("labels are for training samples with an index; this LogicLoss has num_samples=None")
         tensors = {name: torch.as_tensor(values).cpu() for name, values in labels.items()}
         for name, tensor in tensors.items():

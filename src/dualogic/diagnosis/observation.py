@@ -101,8 +101,7 @@ def _descend(
     for lane, path in enumerate(level.paths):
         if path in wanted:
             mine = None if entries is None else entries[:, lane]
-            axes = tuple(shape[2 + level.lanes :])
-            found[path] = Observed(level, axes, there[:, lane], holds[:, lane], decided[:, lane], mine)
+            found[path] = Observed(level, tuple(shape[2 + level.lanes :]), there[:, lane], holds[:, lane], decided[:, lane], mine)
     inside = exists.unsqueeze(1).expand(shape)
     if isinstance(branch, QuantifierBranch):
         if mask is not None:
@@ -144,5 +143,4 @@ def fit_weights(weights: Tensor, axes: tuple[int, ...], batch: int) -> Tensor:
     for dim, size in enumerate(axes, start=1):
         if weights.shape[dim] > size:
             weights = weights.narrow(dim, 0, size)
-    operands = weights.shape[-1]
-    return weights.expand(batch, *axes, operands).reshape(batch, math.prod(axes), operands)
+    return weights.expand(batch, *axes, -1).reshape(batch, math.prod(axes), weights.shape[-1])

@@ -90,8 +90,7 @@ def show_details(report: Report, names: tuple[str, ...] = ()) -> list[Block]:
     """Everything about some rules, or about all; what to try is said once for each kind of finding."""
     blocks: list[Block] = []
     advised: set[str] = set()
-    unknown = [name for name in names if name not in report.rules]
-    if unknown:
+    if unknown := [name for name in names if name not in report.rules]:
         raise SymbolError(f"there is no rule named {unknown[0]!r}; the rules are {', '.join(map(repr, report.rules))}")
     for name in names or report.rules:
         rule = report.rules[name]

@@ -54,8 +54,7 @@ def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Al
                     judged = _watch_branches if part.antecedent is None else _watch_implication
                     found += judged(rule, part, start[name].by_path[part.path], window, diagnosis)
                     found += _watch_weights(rule, part, logic, window)
-            excused = any(alarm.kind in EXCUSES for alarm in found)
-            found += _watch_contradiction(rule, number, window, excused)
+            found += _watch_contradiction(rule, number, window, any(alarm.kind in EXCUSES for alarm in found))
             found += _watch_delta(rule, number, logic, window)
         yield from found
 
@@ -115,8 +114,7 @@ def _watch_implication(
     fallen = rate >= NEVER and holds < HALF * rate
     if peak is None or not fallen or not verdict.rises(holds, part.total, rate, peak.total):
         return
-    finding = judge_implication(peak, part, part.counted)
-    if finding is None:
+    if (finding := judge_implication(peak, part, part.counted)) is None:
         return
     message = f"at its peak and now: {finding.sentence}{_describe_evidence(window, part.path)}"
     if finding.kind == SWITCHED_OFF and (share is None or share >= HALF or labelled):

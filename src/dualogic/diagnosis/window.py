@@ -106,6 +106,5 @@ class Window:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state_dict` gave."""
         # All of it is read before any of it is taken over.
-        found = {name: state[name] for name in vars(self)}
-        for name, value in found.items():
+        for name, value in {name: state[name] for name in vars(self)}.items():
             setattr(self, name, dict(value) if isinstance(value, Mapping) else value)

@@ -89,8 +89,7 @@ class Peers:
         numbers = self._tell(number)
         if failure is not None:
             raise failure
-        failed = [rank for rank, told in enumerate(numbers) if told < 0]
-        if failed:
+        if failed := [rank for rank, told in enumerate(numbers) if told < 0]:
             raise StateError(
                 f"process {failed[0]} of {self.size} met an error in its part of the batch, which its own message explains; "
                 f"nothing was changed in any process"
@@ -153,10 +152,8 @@ class Peers:
         return {"_group": self._group, "_mesh": None, "counts": [0], "marked": False}
 
 
-def make_peers(group: Any) -> Peers | None:
-    """The processes that an argument ``process_group=`` stands for; ``None`` if there is none."""
-    if group is None:
-        return None
+def make_peers(group: Any) -> Peers:
+    """The processes that an argument ``process_group=`` stands for."""
     if group is True or (isinstance(group, str) and group == WORLD):
         return Peers(WORLD)
     if not (dist.is_available() and isinstance(group, dist.ProcessGroup)):

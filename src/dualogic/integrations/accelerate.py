@@ -58,8 +58,7 @@ def attach(accelerator: Accelerator, logic: LogicLoss, *, file: str = "logic.pt"
 
     def load(models: Any, folder: str) -> None:
         saved = _load(Path(folder) / extra) if others else {}
-        missing = [name for name in others if name not in saved]
-        if missing:
+        if missing := [name for name in others if name not in saved]:
             raise OptionError(f"{folder} has no state of {missing[0]!r}; it was saved with {', '.join(saved)} attached")
         for name, value in others.items():
             value.load_state_dict(saved[name])

@@ -130,8 +130,7 @@ class LogicCallback(Callback):
         for prefix, count in self._counts.items():
             totals = trainer.strategy.reduce(count.totals(pl_module.device), reduce_op="sum")
             assert isinstance(totals, Tensor)
-            for name, fraction in count.fractions(totals).items():
-                logged[f"{prefix}/satisfied/{name}"] = fraction
+            logged |= {f"{prefix}/satisfied/{name}": fraction for name, fraction in count.fractions(totals).items()}
         for name, value in logged.items():
             pl_module.log(name, value, batch_size=1)
         if self.events is not None and trainer.is_global_zero and not trainer.sanity_checking:

@@ -108,8 +108,7 @@ class LogicTrainer(Trainer):
             raise
 
     def _is_scaled(self, num_items_in_batch: Any) -> bool:
-        told = getattr(self, "loss_is_scaled_for_ga", None)
-        if told is not None:
+        if (told := getattr(self, "loss_is_scaled_for_ga", None)) is not None:
             return bool(told)
         return (self.model_accepts_loss_kwargs and num_items_in_batch is not None) or self.compute_loss_func is not None
 

@@ -83,9 +83,7 @@ def find_two_levels(plan: Plan) -> TwoLevels | None:
 def _only_operand(branch: Branch) -> Branch | None:
     if isinstance(branch, QuantifierBranch):
         return branch.operand
-    if isinstance(branch, JunctionBranch) and len(branch.groups) == 1:
-        return branch.groups[0]
-    return None
+    return branch.groups[0] if isinstance(branch, JunctionBranch) and len(branch.groups) == 1 else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -36,8 +36,7 @@ class AtomEncoder(Encoder):
         super().__init__(world)
         self.read = read
         self.atoms: dict[Key, Atom] = {}
-        if terms is not None:
-            self.terms = terms
+        self.terms = terms or self.terms
 
     def compare(self, node: Comparison, position: Entry, positive: bool) -> Any:
         left, right = self.sides(node, position)
@@ -49,8 +48,7 @@ class AtomEncoder(Encoder):
 
 def relax(atom: Atom, amount: Any) -> Any:
     """That the atom's cost (Eq. 1) is at most ``amount``; for 0, without the margin, the closure of where it holds."""
-    closure = isinstance(amount, int)
-    margin = constant(Fraction(0) if closure else atom.margin)
+    margin = constant(Fraction(0) if isinstance(amount, int) else atom.margin)
     if atom.operation in ("<", "<="):
         return atom.difference + margin <= amount
     if atom.operation in (">", ">="):

@@ -63,8 +63,7 @@ def lint(rules: Any, *, ranges: Mapping[str, Any] | None = None, timeout: float 
         raise OptionError(f"timeout must be a number of seconds above 0; got {timeout!r}")
     if importlib.util.find_spec("z3") is None:
         raise MissingExtraError(f"dl.lint needs z3, which is not installed; {how_to_install('lint')}")
-    findings = _check(named, limits, seconds)
-    return sorted(findings, key=lambda finding: -SEVERITIES.index(finding.severity))
+    return sorted(_check(named, limits, seconds), key=lambda finding: -SEVERITIES.index(finding.severity))
 
 
 def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, float | None]], timeout: float) -> list[Finding]:
@@ -92,8 +91,7 @@ def _check(rules: dict[str, Formula], ranges: dict[str, tuple[float | None, floa
             findings.append(found("unknown", (name,), f"the cost of rule {name!r} was not looked at: {error}"))
     for name, formula in rules.items():
         findings += _check_grouping(name, formula)
-        terms = [f"`{node.brief()}`" for node in walk(formula) if id(node) in world.opaque]
-        if terms:
+        if terms := [f"`{node.brief()}`" for node in walk(formula) if id(node) in world.opaque]:
             what = "a free number" if len(terms) == 1 else "free numbers"
             findings.append(found("opaque", (name,), f"rule {name!r}: the solver takes {', '.join(terms)} for {what}"))
     return findings
@@ -117,9 +115,8 @@ def ground_size(rules: Mapping[str, Formula]) -> int:
     """How many formulas, terms and classes the rules have once their axes are written out."""
     leaves = (*SYMBOLS, Number, Constant)
     nodes = walk(*rules.values())
-    parts = [node for node in nodes if not isinstance(node, leaves)]
     classes = sum(node.size * math.prod(max_shape(node.shape)) for node in nodes if isinstance(node, Categorical))
-    return classes + sum(math.prod(max_shape(node.shape)) for node in parts)
+    return classes + sum(math.prod(max_shape(node.shape)) for node in nodes if not isinstance(node, leaves))
 
 
 def _copies(nodes: list[Node]) -> int:

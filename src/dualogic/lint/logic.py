@@ -32,8 +32,7 @@ class LogicCheck:
         self.unanswered: dict[tuple[str, ...], list[str]] = {}
         self.holds = {name: prover.name(self.encoder.formula(formula)) for name, formula in self.rules.items()}
         self.owner = {literal.get_id(): name for name, literal in self.holds.items()}
-        occupied = self.encoder.nothing_empty(list(self.rules.values()))
-        self.occupied = prover.name(z3.And(occupied))
+        self.occupied = prover.name(z3.And(self.encoder.nothing_empty(list(self.rules.values()))))
         self.base = [prover.name(z3.And(world.full_length())), self.occupied]  # what is assumed of what can never hold
         if prover.ask(self.base).verdict == "unsat":
             self.occupied = self.base[1] = prover.name(z3.BoolVal(True))
@@ -76,8 +75,7 @@ class LogicCheck:
     # Rules that cannot hold
 
     def _can_hold(self, name: str) -> bool:
-        answer = self._ask((name,), "whether it can hold", [*self.base, self.holds[name]])
-        if answer.verdict != "unsat":
+        if self._ask((name,), "whether it can hold", [*self.base, self.holds[name]]).verdict != "unsat":
             return True
         where = self._only_where([self.holds[name]])
         parts = [(self.prover.name(self.encoder.formula(part)), part) for part in _conjuncts(self.rules[name])]
@@ -107,8 +105,7 @@ class LogicCheck:
         answer = self._ask(together, "whether they can hold together", [*self.base, *(self.holds[name] for name in together)])
         if answer.verdict != "unsat":
             return []
-        known = [literal for literal in answer.core if literal.get_id() in self.owner]
-        core = self.prover.minimise(known, self.base)
+        core = self.prover.minimise([literal for literal in answer.core if literal.get_id() in self.owner], self.base)
         involved = sorted((self.owner[literal.get_id()] for literal in core), key=list(self.rules).index)
         where = self._only_where(core)
         fewer = "" if len(involved) == 2 else ", although any of them may be left out and the others can"
@@ -122,8 +119,7 @@ class LogicCheck:
         if any(item.site.role == "antecedent" and item.site.node is _core_of(self.rules[name]) for item in dead):
             return  # that its antecedent never holds says more than that it always does
         fails = self.encoder.formula(self.rules[name], (), False)
-        answer = self._ask((name,), "whether it can fail", [], fails)
-        if answer.verdict == "unsat":
+        if self._ask((name,), "whether it can fail", [], fails).verdict == "unsat":
             self._report("tautology", [name], f"rule {name!r} always holds, so it teaches nothing", [self.holds[name]])
             return
         others = [self.holds[other] for other in consistent if other != name]
@@ -155,13 +151,11 @@ class LogicCheck:
             if name not in consistent and self.prover.ask([*context, self.holds[name]]).verdict == "unsat":
                 context, others = self.base, []
             for dropped in {id(site.dropped): site.dropped for site in group}.values():
-                waiting = [site for site in group if site.dropped is dropped and id(site) not in alive]
-                if waiting:
+                if waiting := [site for site in group if site.dropped is dropped and id(site) not in alive]:
                     kept = None if dropped is None else self.encoder.without(self.rules[name], dropped)
                     own = self.holds[name] if kept is None else self.prover.name(kept)
                     dead.setdefault(name, []).extend(self._sift(name, waiting, own, context, others, alive))
-            gone = {id(item.site) for item in dead.get(name, [])}
-            if gone:
+            if gone := {id(item.site) for item in dead.get(name, [])}:
                 dead[name] = [item for item in dead[name] if not gone & set(item.site.around)]
         return dead
 
@@ -174,8 +168,7 @@ class LogicCheck:
         while waiting:
             # As many at once as possible: one answer then clears many of them.
             wanted = min(wanted, len(waiting))
-            some = z3.AtLeast(*(site.possible for site in waiting), wanted)
-            answer = self.prover.ask([*context, own], some)
+            answer = self.prover.ask([*context, own], z3.AtLeast(*(site.possible for site in waiting), wanted))
             if answer.verdict == "sat":
                 self._mark(answer.model, waiting, alive)
                 still = [site for site in waiting if id(site) not in alive]

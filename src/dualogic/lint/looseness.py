@@ -136,8 +136,7 @@ class _Search:
         # One substitution for all terms: each call looks at every pair.
         differences = [self.atoms[key].difference for key in keys]
         copies = z3.substitute(z3.And(*(difference == 0 for difference in differences), True), *pairs).children()
-        changes = [copy.arg(0) - difference for copy, difference in zip(copies, differences)]
-        return others, moved, changes
+        return others, moved, [copy.arg(0) - difference for copy, difference in zip(copies, differences)]
 
     def try_inputs(self, inputs: Mapping[str, Any]) -> Place | None:
         """The first of some inputs whose cost is below their distance."""

@@ -58,8 +58,7 @@ def _intervals(formula: Formula) -> list[tuple[float, float]]:
         elif isinstance(node, Constant):
             numbers.update(itertools.islice(node.numbers(), 1000))
     marks = sorted(numbers) or [0.0]
-    inner = list(itertools.pairwise(marks))
-    return [*inner[:MOST_INTERVALS], (marks[0] - 2, marks[0]), (marks[-1], marks[-1] + 2)]
+    return [*list(itertools.pairwise(marks))[:MOST_INTERVALS], (marks[0] - 2, marks[0]), (marks[-1], marks[-1] + 2)]
 
 
 def _numbers(
@@ -71,8 +70,7 @@ def _numbers(
 ) -> Tensor:
     low, high = torch.tensor(intervals, dtype=torch.float64).unbind(1)
     shape = (-1, *(1 for _ in sizes))
-    middle = ((low + high) / 2).reshape(shape).expand(-1, *sizes)
-    parts = [middle]
+    parts = [((low + high) / 2).reshape(shape).expand(-1, *sizes)]
     for _ in range(repeats):
         share = torch.rand(len(intervals), *sizes, generator=generator, dtype=torch.float64)
         parts.append(low.reshape(shape) + share * (high - low).reshape(shape))

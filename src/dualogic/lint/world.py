@@ -60,8 +60,7 @@ class World:
 
     def number(self, name: str, entry: Entry) -> Any:
         """A variable's entry."""
-        key = ("number", name, entry)
-        if key not in self._made:
+        if (key := ("number", name, entry)) not in self._made:
             value = self._made[key] = self.fresh(z3.Real, name)
             low, high = self.ranges.get(name, (None, None))
             self.axioms += [value >= constant(exact(low))] if low is not None else []
@@ -70,8 +69,7 @@ class World:
 
     def truth(self, name: str, entry: Entry) -> Any:
         """The truth value of an entry of a Boolean or a mask."""
-        key = ("truth", name, entry)
-        if key not in self._made:
+        if (key := ("truth", name, entry)) not in self._made:
             self._made[key] = self.fresh(z3.Bool, name)
         return self._made[key]
 
@@ -79,8 +77,7 @@ class World:
         """Whether a ragged axis has more than ``place`` entries."""
         if place < self._required.get(axis, 1):
             return z3.BoolVal(True)
-        key = ("exists", axis, place)
-        if key not in self._made:
+        if (key := ("exists", axis, place)) not in self._made:
             self._made[key] = self.fresh(z3.Bool, axis)
             self.axioms.append(z3.Implies(self._made[key], self.exists(axis, place - 1)))
         return self._made[key]
@@ -94,8 +91,7 @@ class World:
         return self._probabilities(name, entry)[0][label]
 
     def _probabilities(self, name: str, entry: Entry) -> tuple[list[Any], Any]:
-        key = ("probabilities", name, entry)
-        if key not in self._made:
+        if (key := ("probabilities", name, entry)) not in self._made:
             symbol = self.symbols[name]
             assert isinstance(symbol, Categorical)
             values = [self.fresh(z3.Real, name) for _ in range(symbol.size)]
@@ -108,8 +104,7 @@ class World:
 
     def classes(self, name: str, entry: Entry) -> list[Any]:
         """For each class whether it is the one."""
-        key = ("classes", name, entry)
-        if key not in self._made:
+        if (key := ("classes", name, entry)) not in self._made:
             symbol = self.symbols[name]
             assert isinstance(symbol, Categorical)
             chosen = [self.fresh(z3.Bool, name) for _ in range(symbol.size)]
@@ -210,8 +205,7 @@ class Prover:
         self.world = world
         self.solver = z3.Solver()
         self.solver.set("timeout", max(1, int(timeout * 1000)))
-        self._added = 0
-        self._names = 0
+        self._added = self._names = 0
 
     def name(self, proposition: Any) -> Any:
         """An assumption that stands for a proposition."""
@@ -229,8 +223,7 @@ class Prover:
             self.solver.add(*propositions)
             verdict = str(self.solver.check(*assumptions))
             model = self.solver.model() if verdict == "sat" else None
-            core = tuple(self.solver.unsat_core()) if verdict == "unsat" else ()
-            return Answer(verdict, model, core)
+            return Answer(verdict, model, tuple(self.solver.unsat_core()) if verdict == "unsat" else ())
         finally:
             self.solver.pop()
 

@@ -86,12 +86,10 @@ class Recording:
 
     def body(self, owner: Any, layout: Layout) -> Outputs:
         """A call with the buffers for tensors, and its gradient; reads and changes nothing but what stays where it is."""
-        usual = self.incoming.isfinite() & (self.incoming != 0)
-        self.scale.copy_(torch.where(usual, self.incoming, self.scale))
+        self.scale.copy_(torch.where(self.incoming.isfinite() & (self.incoming != 0), self.incoming, self.scale))
         leaves = [static.detach().requires_grad_(needy) for static, needy in zip(self.statics, self.needy)]
-        arguments = layout.rebuild([leaves[slot] for slot in self.slots])
         with torch.enable_grad():
-            loss = owner._compute(self.index, **arguments)
+            loss = owner._compute(self.index, **layout.rebuild([leaves[slot] for slot in self.slots]))
         places = [place for place, needy in enumerate(self.needy) if needy]
         with autocast_off(loss.device):
             found = torch.autograd.grad(loss, [leaves[place] for place in places], self.scale, allow_unused=True)
@@ -168,8 +166,7 @@ class Graphs:
             return None
         key, layout, given, slots = signed
         self._clock += 1
-        entry = self._entries.get((place, key))
-        if entry is None:
+        if (entry := self._entries.get((place, key))) is None:
             entry = self._add((place, key), can_stand_for(given, self._device))
         entry.used = self._clock
         if entry.plain:

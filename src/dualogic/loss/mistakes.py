@@ -34,8 +34,7 @@ def warn_of_idle_rules(rules: Mapping[str, Formula]) -> None:
     for name, formula in rules.items():
         if len(walk(formula)) > MOST_NODES:
             continue
-        truth = constant_truth(formula)
-        if truth is not None:
+        if (truth := constant_truth(formula)) is not None:
             what = "always true: it teaches nothing" if truth else "never true: no network can satisfy it"
             _warn(
                 f"rule {name!r} is {what}; look for a sign or a bound that is the wrong way round: {shorten(str(formula))}",
@@ -170,8 +169,7 @@ def _find_leaf(value: Tensor) -> Tensor | None:
 def _look_for_probabilities(loss: LogicLoss, tensors: Mapping[str, Any]) -> None:
     symbols = loss._program.plan.symbols.items()
     logits = [name for name, symbol in symbols if isinstance(symbol, Categorical) and symbol.input == "logits"]
-    found = [name for name in logits if _are_probabilities(torch.as_tensor(tensors[name]).detach())]
-    if found:
+    if found := [name for name in logits if _are_probabilities(torch.as_tensor(tensors[name]).detach())]:
         _warn(
             f"{' and '.join(map(repr, found))}: declared with input='logits', but what is bound looks like probabilities, each "
             f"row within 0 and 1 and of sum 1: leave the softmax out, or declare it with input='probs'"
@@ -179,8 +177,7 @@ def _look_for_probabilities(loss: LogicLoss, tensors: Mapping[str, Any]) -> None
 
 
 def _are_probabilities(values: Tensor) -> bool:
-    within = ((values >= 0) & (values <= 1)).all() & ((values.float().sum(-1) - 1).abs() < 1e-2).all()
-    return bool(within)
+    return bool(((values >= 0) & (values <= 1)).all() & ((values.float().sum(-1) - 1).abs() < 1e-2).all())
 
 
 def _look_for_gradients(loss: LogicLoss, tensors: Mapping[str, Any]) -> None:

@@ -59,8 +59,7 @@ def call_again(owner: LogicLoss, index: Any, tensors: dict[str, Any]) -> Tensor 
         return None
     told = steps.tell(state, stepping)
     key = (learning, graded, optimal, told, owner._weighted, owner.reduction, *tensors, *described)
-    found = steps.known.get(key)
-    if found is None:
+    if (found := steps.known.get(key)) is None:
         found = _record(owner, steps, key, held, given, list(tensors), stepping)
     if not found:
         return None

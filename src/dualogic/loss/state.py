@@ -187,8 +187,7 @@ class KeptModule(nn.Module):
             >>> dl.LogicLoss((x <= 0) | (x >= 1), num_samples=3).extend(5).num_samples
             5
         """
-        count = check_samples(num_samples)
-        if count is None:
+        if (count := check_samples(num_samples)) is None:
             raise OptionError("extend needs a number of samples; got None")
         if self.num_samples is not None and count < self.num_samples:
             raise StateError(
@@ -252,8 +251,7 @@ class KeptModule(nn.Module):
 
     def _describe(self) -> dict[str, Any]:
         rules = {name: fingerprint(formula) for name, formula in self.rules.items()}
-        stored = self._program.stored
-        return {"rules": rules, "num_samples": self.num_samples, "method": self.method.name, "rows": stored}
+        return {"rules": rules, "num_samples": self.num_samples, "method": self.method.name, "rows": self._program.stored}
 
     def get_extra_state(self) -> dict[str, Any]:
         """What a checkpoint must agree on (rules, method, number of samples), and the weights."""

@@ -3,11 +3,5 @@
 from dualogic.losses.delta import DELTA_RULES, exact_delta
 from dualogic.losses.truncated_normal import half_normal_loss, half_normal_slope, truncated_normal_loss, truncated_normal_slope
 
-__all__ = [
-    "DELTA_RULES",
-    "exact_delta",
-    "half_normal_loss",
-    "half_normal_slope",
-    "truncated_normal_loss",
-    "truncated_normal_slope",
-]
+__all__ = ["DELTA_RULES", "exact_delta", "half_normal_loss", "half_normal_slope"]
+__all__ += ["truncated_normal_loss", "truncated_normal_slope"]

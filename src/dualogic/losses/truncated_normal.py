@@ -29,8 +29,7 @@ def truncated_normal_loss(mu: Tensor, delta: Tensor) -> Tensor:
     """
     if delta.requires_grad or not mu.requires_grad or numerics.is_transformed():
         return _above_scale(mu / delta) + delta.log()
-    result: Tensor = _LossWithSlope.apply(mu, delta)  # type: ignore[no-untyped-call]
-    return result
+    return _LossWithSlope.apply(mu, delta)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def truncated_normal_slope(mu: Tensor, delta: Tensor) -> Tensor:

@@ -65,22 +65,5 @@ def resolve(method: Any) -> Method:
     raise OptionError(f"method must be one of {', '.join(map(repr, METHODS))} or an object from dl.methods; got {method!r}")
 
 
-__all__ = [
-    "DL2",
-    "LTN",
-    "METHODS",
-    "PD1",
-    "PD2",
-    "STE",
-    "Dual",
-    "Godel",
-    "Hard",
-    "Lukasiewicz",
-    "Method",
-    "ProbLog",
-    "Product",
-    "Program",
-    "Semantic",
-    "Uniform",
-    "resolve",
-]
+__all__ = ["DL2", "LTN", "METHODS", "PD1", "PD2", "STE", "Dual", "Godel", "Hard", "Lukasiewicz", "Method", "ProbLog"]
+__all__ += ["Product", "Program", "Semantic", "Uniform", "resolve"]

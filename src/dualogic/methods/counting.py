@@ -115,8 +115,7 @@ def _count(rules: tuple[tuple[str, Formula], ...], method: CountingMethod) -> tu
             )
     network = from_sdd(roots, vocabulary.count)
     circuit = Circuit(network)
-    divided = factor_out(network, 4 * circuit.elements + 1000, vocabulary.fixed)
-    if divided is not None:
+    if (divided := factor_out(network, 4 * circuit.elements + 1000, vocabulary.fixed)) is not None:
         other = Circuit(divided)
         # Dividing costs some digits where weights are extreme, so it must pay.
         circuit = other if other.price < 0.6 * circuit.price else circuit

@@ -106,8 +106,7 @@ def find_spreads(spread: Mapping[str, float] | float, names: tuple[str, ...]) ->
     if not isinstance(spread, Mapping):
         values = (float(spread),) * len(names)
     else:
-        unknown = [name for name in spread if name not in names]
-        if unknown:
+        if unknown := [name for name in spread if name not in names]:
             raise SymbolError(f"spread names the rule {unknown[0]!r}, but the rules are {', '.join(map(repr, names))}")
         values = tuple(float(spread.get(name, 0.0)) for name in names)
     return Spreads(values) if any(values) else None

@@ -89,8 +89,7 @@ class DL2Program(Program):
         )
         if comparison.kind != "unequal":
             difference = difference * sign + margin
-        equal = (difference == 0).to(difference.dtype)
-        return self.method.strictness * equal * strict
+        return self.method.strictness * (difference == 0).to(difference.dtype) * strict
 
     def losses(self, rows: Tensor | None, state: State, values: Any) -> tuple[Tensor, Tensor]:
         costs = self.plan.fold(values, add_and_multiply)

@@ -110,8 +110,7 @@ class Mixture:
 
     def _lead(self, level: Level, values: Tensor, mask: Tensor | None) -> Led:
         """What leads, and how much is kept of what rests; of what is believed."""
-        found = self.led.get(level.number)
-        if found is None:
+        if (found := self.led.get(level.number)) is None:
             believed = self.believed.get(level.number)
             costs = (values if believed is None else believed.values).detach()
             lead = None
@@ -177,8 +176,7 @@ def nearness(costs: Tensor, mask: Tensor | None) -> Tensor:
     if mask is not None:
         costs = costs.masked_fill(~mask, torch.inf)
     least = costs.amin(1, keepdim=True) if costs.shape[1] else costs
-    ratio = torch.where(costs > least, least / costs, 1.0)
-    return ratio.square().square()
+    return torch.where(costs > least, least / costs, 1.0).square().square()
 
 
 def dearness(costs: Tensor) -> Tensor:
@@ -246,17 +244,10 @@ def steps(plan: Plan, mixture: Mixture, slope: Tensor, manner: Manner = GRADIENT
     """
     moves: dict[int, Tensor] = {}
     notes: dict[int, Tensor] = {}
-
     for branch, places in plan.roots:
         whole = len(places) == slope.shape[1]
-        _descend(
-            branch,
-            slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device)),
-            mixture,
-            moves,
-            notes,
-            manner,
-        )
+        part = slope if whole else slope.index_select(1, plan.positions(tuple(places), slope.device))
+        _descend(branch, part, mixture, moves, notes, manner)
     ordered = [moves[level.number].flatten(1) for level in plan.levels if not level.uniform]
     noted = [notes[level.number] for level in plan.levels if level.number in notes]
     return (

@@ -174,8 +174,7 @@ class PrimalDualProgram(Program):
 
     def moves(self, rows: Tensor, state: State, values: Any) -> tuple[Tensor, Tensor, Tensor | None]:
         costs = self.mix(values)
-        visits = rows[:, -1:].to(costs.dtype) + 1.0
-        done, due = self._progress(visits)
+        done, due = self._progress(rows[:, -1:].to(costs.dtype) + 1.0)
         rate = self.method.rate / (1.0 + self.method.decay * done)
         parts = []
         ascent = costs

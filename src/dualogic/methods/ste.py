@@ -118,8 +118,7 @@ class STEProgram(DegreeProgram):
 
 def round_through(degree: Tensor, threshold: float) -> Tensor:
     """1 where ``degree >= threshold`` and 0 elsewhere, with the derivative of ``degree`` itself."""
-    bit = (degree.detach() >= threshold).to(degree.dtype)
-    return bit + (degree - degree.detach())
+    return (degree.detach() >= threshold).to(degree.dtype) + (degree - degree.detach())
 
 
 def hold(miss: Tensor) -> Tensor:

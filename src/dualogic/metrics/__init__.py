@@ -58,8 +58,7 @@ class Satisfaction(Metric):
 
     def update(self, **tensors: Tensor) -> None:
         """Count a batch; ``tensors`` hold the symbols of all rules, by name."""
-        unknown = [name for name in tensors if not any(name in symbols for symbols in self._symbols.values())]
-        if unknown:
+        if unknown := [name for name in tensors if not any(name in symbols for symbols in self._symbols.values())]:
             wanted = ", ".join(sorted(frozenset().union(*self._symbols.values())))
             raise SymbolError(f"{unknown[0]!r} is not a symbol of any rule of this metric; their symbols are {wanted}")
         holding, counts = [], []

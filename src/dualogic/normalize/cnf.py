@@ -28,8 +28,7 @@ class _Clause:
 
     def reindex(self, items: tuple[Item, ...], shape: Shape, universal: frozenset[int]) -> _Clause:
         literals = tuple(reindex(literal, items) for literal in self.literals)
-        where = None if self.where is None else reindex(self.where, items)
-        return _Clause(literals, shape, universal, where)
+        return _Clause(literals, shape, universal, None if self.where is None else reindex(self.where, items))
 
 
 def to_cnf(formula: Formula, max_clauses: int = 10_000) -> Formula:

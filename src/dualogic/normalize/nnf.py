@@ -142,8 +142,7 @@ class _Pass:
     done: dict[tuple[int, bool], tuple[Formula, Formula]] = dataclasses.field(default_factory=dict)
 
     def convert(self, node: Formula, positive: bool) -> Formula:
-        key = (id(node), positive)
-        if key not in self.done:
+        if (key := (id(node), positive)) not in self.done:
             if type(node) not in _CONVERSIONS:
                 raise TypeError(f"to_nnf has no conversion for a node of type {type(node).__name__}: {node.brief()}")
             self.done[key] = node, _CONVERSIONS[type(node)](self, node, positive)

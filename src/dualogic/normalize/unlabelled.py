@@ -38,8 +38,7 @@ def find_unlabelled(told: Mapping[str, bool | tuple[Any, ...]], symbols: Mapping
     known = {name: symbol for name, symbol in symbols.items() if not isinstance(symbol, Mask)}
     found: list[tuple[str, tuple[int, ...] | None]] = []
     for name, classes in told.items():
-        symbol = known.get(name)
-        if symbol is None:
+        if (symbol := known.get(name)) is None:
             raise SymbolError(
                 f"unlabelled names {name!r}, but the rules are about {', '.join(map(repr, known))}{suggest(str(name), known)}"
             )

@@ -64,8 +64,7 @@ def write_headline(report: ShortcutReport, comparison: Comparison | None, words:
             held = f"on {percent(before.satisfied)} of the samples{where} untaught, on {percent(after.satisfied)} taught"
             sentence = f"the rule holds {held}"
     elif kind == verdict.NOT_READ:
-        judged_again = _not_read(report.rules[name], finding.path, words, report.class_names)
-        tone, sentence, label = judged_again or (tone, sentence, label)
+        tone, sentence, label = _not_read(report.rules[name], finding.path, words, report.class_names) or (tone, sentence, label)
     prefix = f"{name}: " if len(judged) > 1 else ""
     return Headline(tone, kind, prefix + _sentence(sentence), listed, label, name)
 

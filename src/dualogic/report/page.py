@@ -21,7 +21,6 @@ def make_page(model: Mapping[str, Any]) -> str:
     style, script = _read("page.css"), "\n".join(_read(name) for name in ("charts.js", "page.js"))
     own = f"script-src {_hash(script)}; style-src {_hash(style)}"
     policy = f"default-src 'none'; {own}; img-src data:; base-uri 'none'; form-action 'none'"
-    runs = "".join(_show_run(run) for run in model["runs"])
     values = {
         "policy": html.escape(policy),
         "title": html.escape(model["title"]),
@@ -29,7 +28,7 @@ def make_page(model: Mapping[str, Any]) -> str:
         "kicker": html.escape("dualogic report" + (f" · {model['task']}" if model["task"] != model["title"] else "")),
         "tone": html.escape(_class(model["tone"])),
         "verdict": _prose(model["verdict"]),
-        "runs": runs,
+        "runs": "".join(map(_show_run, model["runs"])),
         "style": style,
         "script": script,
         "data": to_safe_json(model),

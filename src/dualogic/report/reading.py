@@ -89,8 +89,7 @@ def read_run(folder: Path) -> Record:
     config = check_config(read_object(folder / CONFIG), folder / CONFIG)
     ended, diagnosed = ((folder / name).exists() for name in (RESULT, DIAGNOSIS))
     result = read_object(folder / RESULT) if ended else {}
-    lacking = [name for name in ("config", "seconds") if ended and name not in result]
-    if lacking:
+    if lacking := [name for name in ("config", "seconds") if ended and name not in result]:
         raise DataError(f"a result in {folder / RESULT} lacks {', '.join(lacking)}; delete it, or restore the file")
     facts, failure = result.get("facts") or [], result.get("failure") or ""
     if not stored.are_pairs(facts) or not isinstance(failure, str):

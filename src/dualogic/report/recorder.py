@@ -223,8 +223,7 @@ class Recorder:
         """
         if not self.is_open:
             return
-        tensors = {name: value for name, value in values.items() if name in self._symbols}
-        if tensors:
+        if tensors := {name: value for name, value in values.items() if name in self._symbols}:
             self._held.update(labels=labels, **tensors)
         last = self._journal.rows[-1]["epoch"] if self._journal.rows else self._epochs_done
         row: dict[str, float] = {"epoch": float(last + 1 if number is None else number)}
