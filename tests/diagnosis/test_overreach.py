@@ -284,3 +284,14 @@ def test_labels_that_contradict_a_rule_are_named_soon():
     (found,) = (each for each in monitor.findings if each.kind == alarm.CONTRADICTED)
     assert found.message == "by their labels, 100.0 % of the samples that the rule asks something of break it"
     assert "dl.diagnose" in found.advice
+
+
+def test_a_rule_that_holds_back_is_said_to_and_not_called_contradicted():
+    monitor = make_monitor("dual")
+    for _ in range(50):
+        monitor.logic._state["known"][6] = 0.02
+        look_at(monitor, 0.4, 0.0, 1, asked_q=0.1)
+    (found,) = (each for each in monitor.findings if each.kind == alarm.HELD_BACK)
+    assert found.severity == "info"
+    assert found.message.startswith("it pulls at 2.0 % of its strength")
+    assert alarm.CONTRADICTED not in kinds(monitor.findings)

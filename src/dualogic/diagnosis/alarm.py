@@ -10,7 +10,8 @@ from dualogic.diagnosis.verdict import BOTH_WAYS, CONTRADICTED, FROZEN, SWITCHED
 LOCKED_IN = "weights locked in on one branch"
 NO_GRADIENT = "no gradient from the rule"
 AT_FLOOR = "delta at its floor"
-KINDS = (CONTRADICTED, SWITCHED_OFF, TOO_WIDE, NO_GRADIENT, TAKEN_OVER, LOCKED_IN, FROZEN, BOTH_WAYS, AT_FLOOR)
+HELD_BACK = "held back"
+KINDS = (CONTRADICTED, SWITCHED_OFF, TOO_WIDE, NO_GRADIENT, TAKEN_OVER, LOCKED_IN, FROZEN, BOTH_WAYS, HELD_BACK, AT_FLOOR)
 """The most serious first."""
 
 WARNING, INFO = "warning", "info"
@@ -44,6 +45,10 @@ ADVICE = {
         "a larger dual step: a visit moves a logit by about the step times the costs' difference; or more visits of each sample"
     ),
     BOTH_WAYS: f"if it was right before, {verdict.EVIDENCE}",
+    HELD_BACK: (
+        "nothing at first: labels may lower the antecedent, and the pull comes back when it has settled. If it does not, and "
+        "the rule is right: dl.Implies(a, b, evidence=False) pulls fully at both sides, dl.evidence(a) >> b at the consequent"
+    ),
     AT_FLOOR: (
         "nothing, if the rule is rightly met. If the task suffers: a larger floor or a spread (Dual(floor=2), Dual(spread=1)), "
         "or a smaller weight=, because delta multiplies the rule's gradient by about 1/delta"

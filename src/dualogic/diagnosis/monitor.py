@@ -184,6 +184,8 @@ class Monitor:
             self._task = None
         batch = torch.full((), bound.batch, dtype=torch.float64, device=bound.device)
         shares: Sums = {("evidence", path): share.double() for path, share in view.evidence.items()}
+        if (strength := view.program.strength(view.state)) is not None:
+            shares["strength"] = strength.double()
         return sums, {**shares, **{name: view.state[name].double() for name in ("delta", "steps")}, "batch": batch}
 
     def _check_labels(self, labels: Mapping[str, Any] | None) -> dict[str, Tensor]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dualogic.diagnosis import verdict
 from dualogic.diagnosis.accumulator import Diagnosis
-from dualogic.diagnosis.alarm import AT_FLOOR, INFO, LOCKED_IN, NO_GRADIENT, WARNING, Alarm
+from dualogic.diagnosis.alarm import AT_FLOOR, HELD_BACK, INFO, LOCKED_IN, NO_GRADIENT, WARNING, Alarm
 from dualogic.diagnosis.assemble import assemble_part, assemble_rules
 from dualogic.diagnosis.comparison import compare_elsewhere, judge_implication
 from dualogic.diagnosis.report import ConnectiveReport, RuleReport
@@ -22,7 +22,7 @@ AGAINST = 0.15
 """A rule that spends this much of its pull on logarithms of belief against an antecedent that is never true holds it down."""
 STILL = 0.25
 """A late pull of at least this fraction of the one at the start has not faded: the rule still works against something."""
-EXCUSES = (SWITCHED_OFF, NO_GRADIENT, LOCKED_IN, FROZEN)
+EXCUSES = (SWITCHED_OFF, NO_GRADIENT, LOCKED_IN, FROZEN, HELD_BACK)
 """Alarms that explain why a rule stays violated, so that nothing is said against the rule itself."""
 VISITS = 5  # visits of each sample before its weights are expected to have moved
 ZERO = 1e-6  # a rule's gradient below this fraction of the one at the optimal duals is none
@@ -54,6 +54,7 @@ def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Al
                     judged = _watch_branches if part.antecedent is None else _watch_implication
                     found += judged(rule, part, start[name].by_path[part.path], window, diagnosis)
                     found += _watch_weights(rule, part, logic, window)
+            found += _watch_strength(rule, number, window)
             found += _watch_contradiction(rule, number, window, any(alarm.kind in EXCUSES for alarm in found))
             found += _watch_delta(rule, number, logic, window)
         yield from found
@@ -178,6 +179,15 @@ def _watch_contradiction(rule: RuleReport, number: int, window: Window, excused:
             message += f"; its delta is {deltas[number]:.3g}, and {median:.3g} in the median of the other rules"
         if rate > HALF and asked >= FEW:
             yield Alarm(CONTRADICTED, rule.name, path, message)
+
+
+def _watch_strength(rule: RuleReport, number: int, window: Window) -> Iterator[Alarm]:
+    strength = float(window.latest["strength"][number]) if "strength" in window.latest else 1.0
+    if strength < HALF and (rule.violated or 0.0) > NEVER:
+        message = (
+            f"it pulls at {percent(strength)} of its strength, because its antecedent is believed ever less, and is violated"
+        )
+        yield Alarm(HELD_BACK, rule.name, rule.name, f"{message} on {percent(rule.violated)} of the samples", INFO)
 
 
 def _describe_evidence(window: Window, path: str) -> str:
