@@ -22,7 +22,7 @@ AGAINST = 0.15
 """A rule that spends this much of its pull on logarithms of belief against an antecedent that is never true holds it down."""
 STILL = 0.25
 """A late pull of at least this fraction of the one at the start has not faded: the rule still works against something."""
-EXCUSES = (SWITCHED_OFF, NO_GRADIENT, LOCKED_IN, FROZEN, HELD_BACK)
+EXCUSES = (SWITCHED_OFF, NO_GRADIENT, LOCKED_IN, FROZEN)
 """Alarms that explain why a rule stays violated, so that nothing is said against the rule itself."""
 VISITS = 5  # visits of each sample before its weights are expected to have moved
 ZERO = 1e-6  # a rule's gradient below this fraction of the one at the optimal duals is none
@@ -55,7 +55,7 @@ def watch(diagnosis: Diagnosis, logic: LogicLoss, window: Window) -> Iterator[Al
                     found += judged(rule, part, start[name].by_path[part.path], window, diagnosis)
                     found += _watch_weights(rule, part, logic, window)
             found += _watch_strength(rule, number, window)
-            found += _watch_contradiction(rule, number, window, any(alarm.kind in EXCUSES for alarm in found))
+            found += _watch_contradiction(rule, number, window, {alarm.kind for alarm in found})
             found += _watch_delta(rule, number, logic, window)
         yield from found
 
@@ -149,8 +149,11 @@ def _watch_elsewhere(rule: RuleReport, part: ConnectiveReport, window: Window, d
         yield Alarm(TOO_WIDE, rule.name, part.path, message, INFO)
 
 
-def _watch_contradiction(rule: RuleReport, number: int, window: Window, excused: bool) -> Iterator[Alarm]:
-    """Most units of which a rule asks something break it, by their labels, or by what the network says in spite of the rule."""
+def _watch_contradiction(rule: RuleReport, number: int, window: Window, said: set[str]) -> Iterator[Alarm]:
+    """Most units of which a rule asks something break it, by their labels, or by what the network says in spite of the rule.
+
+    Not by the latter where what is ``said`` explains it; that a rule is held back does unless its delta is large as well.
+    """
     deltas = window.latest["delta"].tolist()
     median = statistics.median(deltas[:number] + deltas[number + 1 :]) if len(deltas) > 2 else None
     large = median is not None and deltas[number] >= LARGE * median > 0
@@ -170,6 +173,7 @@ def _watch_contradiction(rule: RuleReport, number: int, window: Window, excused:
                 asked, rate = (antecedent.holds or 0.0) * part.total, 1.0 - antecedent.kept
             before = window.keep_broken(path, rate)
             given = part is not None and ("pull", path) not in window.recent and ("gradient", rule.name) in window.recent
+            excused = not said.isdisjoint(EXCUSES) or (HELD_BACK in said and not large)
             if window.looks < LASTING or excused or given or not (large or rate > before - STUCK):
                 continue
             message = (
