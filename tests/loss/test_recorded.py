@@ -372,3 +372,16 @@ def test_a_search_for_anomalies_finds_none():
         for _ in range(4):
             logic(left=torch.rand(4, requires_grad=True), middle=torch.rand(4, requires_grad=True)).backward()
     assert not heard
+
+
+def test_whole_numbers_that_grow_beyond_float32_leave_the_recorded_call():
+    start, end = dl.var("start"), dl.var("end")
+    losses = []
+    for recorded in (True, False):
+        logic = dl.LogicLoss(start - end <= -50)
+        losses.append([])
+        for step in range(8):
+            times = torch.tensor([0, 10, 100]) + (1_700_000_000 if step > 4 else 0)
+            with torch.autograd.set_detect_anomaly(not recorded, check_nan=False):  # which is walked
+                losses[-1].append(logic(start=times, end=torch.full_like(times, times[0] + 60)).item())
+    assert losses[0] == losses[1]

@@ -21,6 +21,7 @@ from dualogic.formula.symbol import Categorical, Mask, Variable
 from dualogic.formula.term import Reduction
 from dualogic.numerics import is_mapped
 
+LARGEST_WHOLE = 2.0**24  # up to which float32 has every whole number
 RANGE_TOLERANCE = 1e-2
 FINITE = (-sys.float_info.max, sys.float_info.max)
 SMALL = 10_000
@@ -107,7 +108,7 @@ class Binder:
                 raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
             elif isinstance(symbol, Variable) and validate is not False and tensor.is_cpu and not is_mapped():
                 # Whole numbers that float32 does not tell apart, such as times in seconds.
-                dtype = torch.float64 if (tensor.float().abs() > 2**24).any() else dtype
+                dtype = torch.float64 if (tensor.float().abs() > LARGEST_WHOLE).any() else dtype
             given[name] = tensor
         assert batch is not None, "a rule has at least one symbol"
         assert device is not None
@@ -298,6 +299,15 @@ def watch(symbols: Mapping[str, Node], tensors: Mapping[str, Tensor]) -> list[tu
             else:
                 found.append((values.sum(), *FINITE))
     return found
+
+
+def watch_whole(
+    symbols: Mapping[str, Node], given: Mapping[str, Tensor], bound: Mapping[str, Tensor]
+) -> list[tuple[Tensor, float, float]]:
+    """The same for whole numbers that are bound to variables, where float32 is to tell them apart."""
+    wide = (torch.int32, torch.int64)
+    whole = [bound[name] for name, symbol in symbols.items() if isinstance(symbol, Variable) and given[name].dtype in wide]
+    return [(each.abs().amax(), -math.inf, LARGEST_WHOLE) for each in whole if each.dtype is torch.float32 and each.numel()]
 
 
 def _alike(given: Sequence[tuple[str, Node, Tensor]]) -> dict[tuple[bool, torch.Size], list[tuple[str, Node, Tensor]]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dualogic.compile.binding import FINITE, watch
+from dualogic.compile.binding import FINITE, watch, watch_whole
 from dualogic.compile.instructions import Apply
 from dualogic.compile.straight import Later, Straight, Unrecordable
 from dualogic.compile.straight_ways import Found, Tensors
@@ -141,7 +141,7 @@ def walk_step(
             numbers.append(
                 (highest if len(highest) == 1 else highest.amax(), -math.inf, CLOSED)
             )  # from here on a share is no evidence
-        numbers += watch(program.plan.symbols, bound.tensors)
+        numbers += watch(program.plan.symbols, bound.tensors) + watch_whole(program.plan.symbols, tensors, bound.tensors)
     leaf, given = losses.detach().requires_grad_(), [*tensors.values()]
     loss = join(leaf if scale is None else leaf * scale)
     atoms = [(place, registers[number]) for place, number in enumerate(program.taught) if registers[number].requires_grad]
@@ -172,6 +172,7 @@ def walk_plain(
         kept = state if after["delta"] is delta else {**state, "delta": delta.to(seen.dtype, copy=True)}
         limit = program.largest_cost(narrower(seen.dtype, delta.dtype) if learning else seen.dtype)
         numbers = _below(limit, seen.sum()) + watch(program.plan.symbols, bound.tensors)
+        numbers += watch_whole(program.plan.symbols, tensors, bound.tensors)
     loss = join(losses if scale is None else losses * scale)
 
     def later(one_more: Tensor) -> Found:
