@@ -45,8 +45,9 @@ class Dual(DistributionalMethod):
 
     Args:
         evidence: ``"found"``, or as in :class:`~dualogic.methods.distributional.DistributionalMethod`. If found, an antecedent is
-            evidence until its consequent is firmly believed also where the antecedent is not; see
-            :func:`~dualogic.methods.lean.advance_known`.
+            evidence until its consequent is firmly believed also where the antecedent is not, or the rule feeds itself; see
+            :func:`~dualogic.methods.lean.advance_known`. Where both sides say the same it never is; see
+            :func:`~dualogic.normalize.exchanged.is_exchanged`.
         unlabelled: what no label shows and only the rules can teach, by the name of a symbol: a list of classes, or ``True`` for
             all of it. The antecedent of an implication whose consequent asks for it is evidence; see
             :class:`~dualogic.normalize.unlabelled.Asking`. A marked antecedent keeps its own share.
