@@ -11,6 +11,8 @@ from dualogic_paper.models.convolutional import NETWORKS
 from dualogic_paper.speed import cifar100, kernels
 from dualogic_paper.tables.times import read_times
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")  # torch 2.11 says so of each profile
+
 
 def make_tiny(classes):
     parts = (nn.Conv2d(3, 4, 3, stride=4), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(256, classes))
@@ -34,7 +36,6 @@ def measure(tmp_path, monkeypatch):
     torch.set_num_threads(threads)
 
 
-@pytest.mark.filterwarnings("ignore:.*Profiler clears events")  # torch 2.11 says so of each profile
 def test_times_and_profile_are_written_where_tables_read_them(measure, capsys):
     content, folder = measure("--networks", "vgg16", "resnet50", "--arms", "none", "dl2", "dual")
     printed = capsys.readouterr().out
