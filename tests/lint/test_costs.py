@@ -123,7 +123,7 @@ def test_flat_at_equal_weights(rule):
         leaves[name] = (tensor.log() if classes else tensor.logit()).requires_grad_()
         bound[name] = leaves[name].softmax(-1) if classes else leaves[name].sigmoid()
     assert not rule.satisfied(tol=1e-6, **{name: tensor.detach() for name, tensor in bound.items()})
-    class_cost = "probability" if "class_cost" in finding.message else "log"
+    class_cost = "probability" if 'with the option class_cost="probability" only' in finding.message else "log"
     dl.LogicLoss(rule, method=dl.methods.Uniform(class_cost=class_cost), dtype=torch.float64)(**bound).backward()
     assert all(leaf.grad.abs().max() < 1e-7 for leaf in leaves.values())
 

@@ -49,11 +49,10 @@ def check_gradient(name: str, formula: Formula, ranges: Ranges) -> list[Finding]
             message = f"rule {name!r}: its gradient was not looked at: {type(error).__name__}: {error}"
             return [found("unknown", (name,), message)]
         if places:
-            how = ' with class_cost="probability"' if class_cost == "probability" else ""
-            message = (
-                f"rule {name!r} can be violated at a cost without gradient while all weights are equal{how}: nothing moves "
-                f"before the weights do"
-            )
+            where = "while all weights are equal: nothing moves before the weights do"
+            if class_cost == "probability":
+                where += '. That is so with the option class_cost="probability" only; with its default there is nothing to do'
+            message = f"rule {name!r} can be violated at a cost without gradient {where}"
             return [found("zero-gradient", (name,), message, as_witness(formula, inputs, places[0]))]
     return []
 

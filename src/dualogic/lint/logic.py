@@ -134,7 +134,7 @@ class LogicCheck:
         if other is not None and self.prover.ask([self.holds[name]], other).verdict == "unsat":
             message = f"rule {name!r} says the same as rule {sources[0]!r}"
         else:
-            message = f"rule {name!r} follows from {_rules(sources)}, so it adds nothing"
+            message = f"rule {name!r} follows from {_rules(sources)}: deleting it alone changes nothing, deleting several may"
         self._report("implied", [name, *sources], message, [self.holds[other] for other in (*sources, name)])
 
     # Parts that cannot hold
