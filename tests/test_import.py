@@ -45,6 +45,13 @@ def test_what_a_loop_does_not_need_is_found_on_demand():
 
     with pytest.raises(AttributeError, match="module 'dualogic' has no attribute 'nothing'"):
         _ = dualogic.nothing
+    for name, instead in {
+        "AtLeast": r"dl.AtMost\(1, ~a, ~b, ~c\)",
+        "Exists": r"rule.any\(\)",
+        "Equivalent": r"dl.Iff\(a, b\)",
+    }.items():
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; write .*{instead}"):
+            getattr(dualogic, name)
     for name in dualogic.__all__:
         space = {}
         exec(f"from dualogic import {name} as found", space)

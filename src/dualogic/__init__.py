@@ -47,11 +47,19 @@ _ON_DEMAND = {
     **dict.fromkeys(("RuleSet", "load_rules", "parse", "parse_rules"), "text.rule_set"),
 }
 """The module that holds each name; nothing for a module itself."""
+_GUESSED = {
+    **dict.fromkeys(("ForAll", "Forall", "Exists"), "rule.all() for all entries and rule.any() for some"),
+    **dict.fromkeys(("Equiv", "Equivalent"), "dl.Iff(a, b)"),
+    "Imply": "dl.Implies(a, b) or a >> b",
+    "AtLeast": "dl.AtMost(1, ~a, ~b, ~c) for at least two of three (at most one is false), and dl.Or(a, b, c) for at least one",
+}
+"""What to write for names that do not exist."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _ON_DEMAND:
-        raise AttributeError(f"module 'dualogic' has no attribute {name!r}")
+        instead = f"; write {_GUESSED[name]}" if name in _GUESSED else ""
+        raise AttributeError(f"module 'dualogic' has no attribute {name!r}{instead}")
     if not _ON_DEMAND[name]:
         return importlib.import_module(f"dualogic.{name}")
     found = globals()[name] = getattr(importlib.import_module(f"dualogic.{_ON_DEMAND[name]}"), name)

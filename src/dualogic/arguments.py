@@ -38,6 +38,12 @@ def check_size(value: float, what: str) -> None:
         raise OptionError(f"{what} must be 0 or between {SMALLEST:g} and {LARGEST:g} in size; got {value!r}")
 
 
+def check_named(method: str, first: Any) -> None:
+    """Refuse tensors that are given without their names, to a method of a formula whose first argument is an option."""
+    if isinstance(first, Mapping) or bool(getattr(first, "shape", ())):
+        raise OptionError(f"tensors are given by name (x=x), a mapping as rule.{method}(**tensors); got a {type(first).__name__}")
+
+
 def check_finite(what: str, value: float, above: bool = False) -> None:
     """Refuse a number that is not finite, or below 0; or not ``above`` it."""
     if not (math.isfinite(value) and (value > 0 or (value == 0 and not above))):
@@ -46,7 +52,7 @@ def check_finite(what: str, value: float, above: bool = False) -> None:
 
 def check_tolerances(tol: Any, lead: Any) -> tuple[float, float]:
     """``tol`` and ``lead`` of :meth:`dualogic.Formula.satisfied` as numbers."""
-    relaxed, ahead = as_number(tol, "tensors are given by name (x=x), and tol"), as_number(lead, "lead")
+    relaxed, ahead = as_number(tol, "tol"), as_number(lead, "lead")
     if not relaxed >= 0:
         raise OptionError(f"tol must be at least 0; got {tol!r}")
     if not 0 <= ahead < 1:

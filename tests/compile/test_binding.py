@@ -1,5 +1,6 @@
 """What may be bound to a symbol, and what the error says otherwise."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -91,8 +92,17 @@ def test_the_loss_refuses_the_same(name):
 @pytest.mark.parametrize("method", ["cost", "satisfied"])
 def test_tensors_are_given_by_name(method):
     for given in (X, {"x": X}):
-        with pytest.raises(OptionError, match=r"tensors are given by name \(x=x\)"):
+        with pytest.raises(OptionError, match=rf"tensors are given by name \(x=x\).*rule\.{method}\(\*\*tensors\); got a \w+$"):
             getattr(x <= 1, method)(given)
+    with pytest.raises(SymbolError, match=r"give \*\*\{name: tensors\[name\] for name in rule.symbols\}"):
+        getattr(x <= 1, method)(x=X, other=X)
+
+
+def test_a_tolerance_may_be_a_scalar_of_numpy_or_torch():
+    for tol in (np.float64(0.1), torch.tensor(0.1)):
+        assert (x <= 1).satisfied(tol, x=torch.tensor([1.05, 1.2])).tolist() == [True, False]
+    with pytest.raises(OptionError, match=r"^tol must be a number; got 'x'"):
+        (x <= 1).satisfied(tol="x", x=X)
 
 
 def test_masks_may_be_integers():

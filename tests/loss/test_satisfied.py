@@ -55,7 +55,7 @@ def test_symbols_choose_from_all_outputs_of_a_network(ask):
     rules = dl.parse_rules("bool a\nbool b\nbool c\nrule first: if a then b")
     outputs = {name: torch.rand(3) for name in "abcd"}
     logic = dl.LogicLoss(rules)
-    with pytest.raises(SymbolError, match=r"'c', 'd' is not .* bind \{name: outputs\[name\] for name in logic.symbols\}"):
+    with pytest.raises(SymbolError, match=r"'c', 'd' is not .* give \*\*\{name: tensors\[name\] for name in .*logic.symbols"):
         getattr(logic, ask)(**outputs)
     assert list(logic.symbols) == ["a", "b"]
     getattr(logic, ask)(**{name: outputs[name] for name in logic.symbols})

@@ -230,7 +230,7 @@ def _refuse_names(symbols: Mapping[str, Node], tensors: Mapping[str, Any]) -> No
         near = suggest(str(unknown[0]), missing or symbols)
         parts.append(f"{', '.join(map(repr, unknown))} is not a symbol of the rule{near}")
     wanted = ", ".join(f"{name}={describe(symbol)}" for name, symbol in list(symbols.items())[:20])
-    choose = "" if missing or near else ". Of a mapping with more, bind {name: outputs[name] for name in logic.symbols}"
+    choose = "" if missing else ". Of more tensors, give **{name: tensors[name] for name in rule.symbols}, or logic.symbols"
     raise SymbolError(f"{'; '.join(parts).removesuffix('?')}{'?' if near else '.'} The rule needs: {wanted}{choose}")
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dualogic.arguments import check_tolerances
+from dualogic.arguments import check_choice, check_named, check_tolerances
 from dualogic.compile.extreme import take_extreme
 from dualogic.compile.plan import compile_rules
 from dualogic.compile.tree import Level
-from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 
 CLASS_COSTS = ("probability", "log")
@@ -21,8 +20,8 @@ CLASS_COSTS = ("probability", "log")
 
 def optimal_cost(formula: Formula, class_cost: str, tensors: Mapping[str, Any]) -> Tensor:
     """Maximum over ``and``, minimum over ``or``; ``(batch, *formula.shape)``."""
-    if class_cost not in CLASS_COSTS:
-        raise OptionError(f"class_cost must be 'probability' or 'log'; got {class_cost!r}; tensors are given by name (x=x)")
+    check_named("cost", class_cost)
+    check_choice("class_cost", class_cost, CLASS_COSTS)
     plan = compile_rules([("rule", formula)], class_cost)
     bound = plan.bind(tensors, validate=True)
     with autocast_off(bound.device):
@@ -31,6 +30,7 @@ def optimal_cost(formula: Formula, class_cost: str, tensors: Mapping[str, Any]) 
 
 def is_satisfied(formula: Formula, tol: float, lead: float, tensors: Mapping[str, Any]) -> Tensor:
     """Whether the formula holds; a bool tensor ``(batch, *formula.shape)``."""
+    check_named("satisfied", tol)
     return are_satisfied({"rule": formula}, tol, lead, tensors).squeeze(1)
 
 

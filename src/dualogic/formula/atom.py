@@ -104,11 +104,9 @@ def boolean(name: str, *shape: Any, input: str = "probs") -> Boolean:
 
 def compare(operation: str, left: Any, right: Any, margin: float = 0.0) -> Formula:
     """Build a comparison; a lone constant moves to the right, as Python's reflected operators do."""
-    if isinstance(left, Formula) or isinstance(right, Formula):
-        raise FormulaTypeError(
-            f"a formula cannot be compared with {operation!r}, in {left} {operation} {right}. A chained comparison such as "
-            f"0 <= x <= 1 must be written (x >= 0) & (x <= 1)"
-        )
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Formula):
+            return one._no_comparison(other)
     if isinstance(left, NumberExpression) or isinstance(right, NumberExpression):
         if margin:
             raise OptionError(f"{left} {operation} {right} compares classes, which take no margin; got margin={margin!r}")

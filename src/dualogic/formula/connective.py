@@ -107,17 +107,20 @@ class Formula(Node):
 
     def _no_comparison(self, other: Any) -> Formula:
         raise FormulaTypeError(
-            f"a formula cannot be compared in order; got {self.brief()} against {other!r}: a truth value needs no threshold, so "
-            f"write b for 'b is true' and ~b for 'b is false'; for a chained comparison write (a <= x) & (x <= b), with every "
-            f"comparison in parentheses"
+            f"a formula cannot be compared as numbers are; got {self.brief()} against {other!r}: a truth value needs no "
+            f"threshold, so write b for 'b is true' and ~b for 'b is false'. Compare a number first, as in dl.Iff(b, x >= 1); "
+            f"for a chained comparison write (a <= x) & (x <= b), with every comparison in parentheses"
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = _no_comparison
 
     def _no_number(self, *others: Any) -> Formula:
+        given = [each.brief() for each in (self, *others) if isinstance(each, Formula)]
+        counted = ", ".join(given if self.shape or len(given) > 1 else ("a", "b"))
         raise FormulaTypeError(
             f"{self.brief()} is true or false, and no number that can be added or multiplied. To count how many hold write "
-            f"dl.AtMost(1, a, b), dl.ExactlyOne(a, b) or dl.Xor(a, b); to compute with a probability bind it to a dl.var"
+            f"dl.AtMost(k, {counted}) for at most k, dl.ExactlyOne({counted}), or dl.Xor(a, b) for one of two; to compute with a "
+            f"probability bind it to a dl.var"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = sum = _no_number

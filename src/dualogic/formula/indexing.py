@@ -83,8 +83,9 @@ def _as_positions(entry: Any, size: Size, where: Node) -> Any:
 def _resolve_position(entry: Any, size: Size, where: Node) -> int:
     number = as_int(entry)
     if number is None:
+        remedy = f"; keep places by name in a dictionary: {where.brief()}[place[{entry!r}]]" if isinstance(entry, str) else ""
         raise FormulaTypeError(
-            f"an index of {where.brief()} must be made of ints, slices, lists of ints, None and '...'; got {entry!r}"
+            f"an index of {where.brief()} must be made of ints, slices, lists of ints, None and '...'; got {entry!r}{remedy}"
         )
     limit = max_size(size)
     if not -limit <= number < limit:
