@@ -48,6 +48,16 @@ def test_samples_that_a_rule_is_not_about_are_not_looked_at():
     assert monitor.history[0]["rule"]["satisfied"] == 1.0
 
 
+@pytest.mark.parametrize(("where", "looks"), [({"a": True}, 1), ({"a": None}, 1), ({"a": False}, 0), ({"b": True}, 1)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_rule_may_be_about_all_samples_or_none(where, looks, masked):
+    logic = dl.LogicLoss({name: dl.var("x") <= 0 for name in "abc"}, num_samples=2)
+    monitor = dl.Monitor(logic, every=1)
+    mask = {"c": torch.tensor([True, False])} if masked else {}
+    logic(torch.arange(2), where=where | mask, x=torch.ones(2, requires_grad=True))
+    assert len(monitor.history) == looks
+
+
 @pytest.mark.parametrize("method", dl.methods.METHODS)
 def test_training_is_the_same_with_a_monitor(method):
     if method in ("semantic", "problog"):

@@ -129,6 +129,8 @@ def test_rows_of_where_alone_are_looked_at(tmp_path):
     [
         (4, {"where": {"low": torch.tensor([True, False, True, True])}}, 3),
         (4, {"where": {}}, 4),
+        (4, {"where": {"low": torch.tensor([True, False, True, True]), "order": True}}, 3),
+        (4, {"where": {"low": True, "order": None}}, 4),
         (8, {"believe": {"x": torch.ones(4), "y": torch.zeros(4)}}, 4),
         (8, {"believe": {"x": torch.ones(4)}, "where": torch.tensor([True, False, True, False])}, 2),
     ],

@@ -153,9 +153,10 @@ class Monitor:
         taught = taught or frozenset(name for name, tensor in tensors.items() if tensor.is_floating_point())
         with torch.no_grad():
             if where is not None and len(where):
-                chosen = rows_of_all(where, next(iter(tensors.values())).device)
+                device = next(iter(tensors.values())).device
+                chosen = rows_of_all(where, device)
                 tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
-                index = None if index is None else torch.as_tensor(index, device=chosen.device)[chosen]
+                index = None if index is None else torch.as_tensor(index, device=device)[chosen]
             bound = self._plan.bind({name: tensor.detach() for name, tensor in tensors.items()}, False)
             if not bound.batch:
                 return

@@ -109,5 +109,8 @@ def first_view(tensors: Mapping[str, Any], believe: Mapping[str, Any] | None) ->
 
 def rows_of_all(where: Any, device: torch.device) -> Any:
     """The samples that all rules are about, by what was given as ``where=``: a mask, or a slice if they are about all samples."""
-    masks = list(where.values()) if isinstance(where, Mapping) else [] if where is None else [where]
+    given = where.values() if isinstance(where, Mapping) else [where]
+    if any(each is False for each in given):
+        return slice(0)
+    masks = [each for each in given if each is not None and each is not True]
     return torch.stack([torch.as_tensor(mask, device=device).bool() for mask in masks]).all(0) if masks else slice(None)
