@@ -188,6 +188,23 @@ def test_bad_options_are_refused(options, message):
         dl.Monitor(dl.LogicLoss(EITHER), labels={"s": torch.zeros(4, 4)})
 
 
+def test_of_samples_that_came_later_no_labels_are_known():
+    """A table that has grown is looked at as a larger one whose labels are not known there."""
+    a, n, c = dl.boolean("a"), dl.var("n"), dl.categorical("c", 2)
+    labels = {"a": torch.tensor([True, False]), "n": torch.tensor([2, -1]), "c": torch.tensor([0, 1])}
+    more = {"a": torch.tensor([1, 0, -1]), "n": torch.tensor([2.0, -1.0, torch.nan]), "c": torch.tensor([0, 1, -1])}
+    seen = []
+    for samples, known in ((2, labels), (3, more)):
+        logic = dl.LogicLoss((a & (n <= 1)) >> (c == 1), num_samples=samples)
+        monitor = dl.Monitor(logic, every=1, labels=known)
+        logic.extend(3)
+        values = {"a": torch.ones(3), "n": torch.zeros(3), "c": torch.full((3, 2), 0.5)}
+        logic(torch.tensor([2, 0, 1]), **{name: value.requires_grad_() for name, value in values.items()})
+        seen.append(monitor.state_dict()["window"]["recent"])
+    assert {name: value.tolist() for name, value in seen[0].items()} == {name: value.tolist() for name, value in seen[1].items()}
+    assert seen[0]["labels", "rule"].tolist()[0] == 2
+
+
 # ---------------------------------------------------------------- any rule
 
 a, b, x, y, i = dl.boolean("a"), dl.boolean("b", input="logits"), dl.var("x"), dl.var("y"), dl.categorical("i", 3, input="logits")
