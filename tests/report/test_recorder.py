@@ -114,6 +114,19 @@ def test_a_recorder_that_is_opened_again_begins_anew(tmp_path):
         dl.Recorder(tmp_path, logic, labels=torch.arange(8))
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_an_index_of_few_bits_finds_its_labels(tmp_path, dtype):
+    """As of what is recorded, so of a monitor."""
+    logic = make_logic()
+    monitor = dl.Monitor(logic, every=1, labels={"x": torch.arange(8.0)})
+    with dl.Recorder(tmp_path, logic, labels=torch.arange(8), monitor=monitor) as made:
+        logic(torch.tensor([5, 1], dtype=dtype), x=torch.ones(2, requires_grad=True), y=torch.ones(2))
+        made.epoch()
+    assert len(monitor.history) == 1
+    (record,) = read_runs([tmp_path])
+    assert sorted(record.reports["pool"].rules["low"].classes) == [1, 5]
+
+
 def test_rows_of_where_alone_are_looked_at(tmp_path):
     logic = make_logic()
     with dl.Recorder(tmp_path, logic) as made:

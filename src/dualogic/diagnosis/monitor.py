@@ -171,7 +171,7 @@ class Monitor:
         view = logic.view(index)
         truths = {}
         if self._labels and index is not None:
-            chosen = torch.as_tensor(index, device="cpu")
+            chosen = torch.as_tensor(index, device="cpu").long()
             labels = {name: values[chosen.clamp(max=len(values) - 1)] for name, values in self._labels.items()}
             truths = check_truths(labels, self._plan.symbols, bound)
         diagnosis.reset()

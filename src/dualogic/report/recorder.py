@@ -310,7 +310,7 @@ class Recorder:
     def _labels_of(self, index: Tensor | None) -> Tensor | None:
         if self._labels is None or index is None:
             return None
-        index = index.cpu()
+        index = index.cpu().long()
         # A table may have grown since.
         return torch.where(index < len(self._labels), self._labels[index.clamp(max=len(self._labels) - 1)], -1)
 
