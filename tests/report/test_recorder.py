@@ -127,6 +127,15 @@ def test_an_index_of_few_bits_finds_its_labels(tmp_path, dtype):
     assert sorted(record.reports["pool"].rules["low"].classes) == [1, 5]
 
 
+def test_a_loss_for_each_sample_is_averaged(tmp_path):
+    logic = make_logic(reduction="none")
+    with dl.Recorder(tmp_path, logic) as made:
+        loss = call(logic)
+        made.epoch()
+    (row,) = (json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
+    assert row["rule_loss"] == pytest.approx(loss.mean().item())
+
+
 def test_rows_of_where_alone_are_looked_at(tmp_path):
     logic = make_logic()
     with dl.Recorder(tmp_path, logic) as made:

@@ -287,7 +287,7 @@ class Recorder:
         assert self._logic is not None
         if not self._logic.training or not torch.is_grad_enabled():
             return
-        self._losses["seen"].add(loss)
+        self._losses["seen"].add(loss.detach().sum() / max(loss.numel(), 1))  # reduction="none" gives one for each sample
         tensors = first_view({name: options[name] for name in self._symbols}, options.get("believe"))
         self._seen.add(args[0] if args else options.get("index"), options.get("where"), tensors)
 
