@@ -188,6 +188,21 @@ def test_bad_options_are_refused(options, message):
         dl.Monitor(dl.LogicLoss(EITHER), labels={"s": torch.zeros(4, 4)})
 
 
+def test_large_whole_numbers_are_told_apart_as_by_the_loss():
+    """Times in seconds, of which float32 does not see a difference of a minute."""
+    start = 1_700_000_000 + torch.arange(4)
+    times = {"x": start, "y": start + torch.tensor([60, -60, 60, -60])}
+    rule = (x < y) >> a
+    logic = dl.LogicLoss(rule, num_samples=4)
+    monitor = dl.Monitor(logic, every=1)
+    believed = torch.tensor([0.9, 0.9, 0.1, 0.1], requires_grad=True)
+    with torch.no_grad():
+        expected = logic.eval()(torch.arange(4), a=believed, **times)
+    assert logic.view(torch.arange(4)).losses(a=believed, **times).mean() == expected
+    logic.train()(torch.arange(4), a=believed, **times)
+    assert monitor.history[0]["rule"]["satisfied"] == rule.satisfied(a=believed, **times).double().mean() == 0.75
+
+
 def test_of_samples_that_came_later_no_labels_are_known():
     """A table that has grown is looked at as a larger one whose labels are not known there."""
     a, n, c = dl.boolean("a"), dl.var("n"), dl.categorical("c", 2)

@@ -67,7 +67,7 @@ class Binder:
         self._lengths = required_lengths(nodes)
         self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules.items()}
 
-    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
+    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None, whole: bool = False) -> Bound:
         """Check the tensors of a call against the declarations of the symbols, and bring them to one dtype.
 
         Args:
@@ -75,6 +75,7 @@ class Binder:
             validate: also look at the values (which waits for the device): NaN, and probabilities that are none; ``None``
                 does so on a CPU only.
             where: which samples to look at, ``(batch,)`` bool; ``None`` for all. Or a mapping from rules to what they look at.
+            whole: tell large whole numbers apart also if nothing else of the values is looked at.
         """
         symbols = self.symbols
         if symbols.keys() != tensors.keys():
@@ -106,7 +107,7 @@ class Binder:
                 dtype = torch.promote_types(dtype, tensor.dtype)
             elif tensor.is_complex():
                 raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
-            elif isinstance(symbol, Variable) and validate is not False and tensor.is_cpu and not is_mapped():
+            elif isinstance(symbol, Variable) and (whole or validate is not False) and tensor.is_cpu and not is_mapped():
                 # Whole numbers that float32 does not tell apart, such as times in seconds.
                 dtype = torch.float64 if (tensor.float().abs() > LARGEST_WHOLE).any() else dtype
             given[name] = tensor

@@ -158,7 +158,7 @@ class Monitor:
                 chosen = rows_of_all(where, device)
                 tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
                 index = None if index is None else torch.as_tensor(index, device=device)[chosen]
-            bound = self._plan.bind({name: tensor.detach() for name, tensor in tensors.items()}, False)
+            bound = self._plan.bind({name: tensor.detach() for name, tensor in tensors.items()}, False, whole=True)
             if not bound.batch:
                 return
             sums, latest = self._measure(index, bound, taught)
