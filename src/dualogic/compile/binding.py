@@ -23,6 +23,8 @@ from dualogic.numerics import is_mapped
 
 LARGEST_WHOLE = 2.0**24  # up to which float32 has every whole number
 RANGE_TOLERANCE = 1e-2
+HARMLESS = 0.5
+"""A number and a probability that hardly any rule costs something that is not finite by."""
 FINITE = (-sys.float_info.max, sys.float_info.max)
 SMALL = 10_000
 """Up to so many numbers a copy is cheaper than another look."""
@@ -185,18 +187,21 @@ def select_for_rules(where: Mapping[str, Any], rules: tuple[str, ...], batch: in
 
 
 def fill_unselected(tensors: Mapping[str, Tensor], masks: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors whose samples that are not selected are copies of the first that is (or of the first, if none is).
+    """Tensors whose samples that are not selected are copies of the first that is (or :data:`HARMLESS`, if none is).
 
     Whatever stood there, NaN included, reaches no cost, and their gradient is exactly 0. A copy is as harmless as what it is a
     copy of, which no fixed number would be for every rule.
     """
     if not all(len(tensor) for tensor in tensors.values()):
         return dict(tensors)
-    firsts = {id(mask): mask.to(torch.int8).argmax(0, keepdim=True) for mask in masks.values()}
+    firsts = {id(mask): (mask.to(torch.int8).argmax(0, keepdim=True), mask.any()) for mask in masks.values()}
     found = {}
     for name, tensor in tensors.items():
-        mask, first = masks[name], firsts[id(masks[name])]
-        found[name] = torch.where(mask.view(-1, *(1,) * (tensor.dim() - 1)), tensor, tensor.detach().index_select(0, first))
+        mask, (first, some) = masks[name], firsts[id(masks[name])]
+        copy = tensor.detach().index_select(0, first)
+        if tensor.is_floating_point():
+            copy = torch.where(some, copy, HARMLESS)
+        found[name] = torch.where(mask.view(-1, *(1,) * (tensor.dim() - 1)), tensor, copy)
     return found
 
 
