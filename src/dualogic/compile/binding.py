@@ -23,8 +23,7 @@ from dualogic.numerics import is_mapped
 
 LARGEST_WHOLE = 2.0**24  # up to which float32 has every whole number
 RANGE_TOLERANCE = 1e-2
-HARMLESS = 0.5
-"""A number and a probability that hardly any rule costs something that is not finite by."""
+HARMLESS = 0.5  # a number, and a probability, that hardly any rule makes something of that is not finite
 FINITE = (-sys.float_info.max, sys.float_info.max)
 SMALL = 10_000
 """Up to so many numbers a copy is cheaper than another look."""

@@ -208,8 +208,7 @@ class Monitor:
                 raise SymbolError(f"labels names {name!r}, but the symbols of the rules are {known}")
             number = torch.float64 if isinstance(self._plan.symbols[name], Variable) else torch.int8
             tensor = tensor.to(torch.promote_types(tensor.dtype, number))  # which has a number for what is not known
-            unknown = torch.full_like(tensor[:1], torch.nan if tensor.is_floating_point() else -1)
-            tensors[name] = torch.cat([tensor, unknown])
+            tensors[name] = torch.cat([tensor, torch.full_like(tensor[:1], torch.nan if tensor.is_floating_point() else -1)])
         return tensors
 
     def _judge(self, look: Look) -> None:
