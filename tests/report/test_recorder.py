@@ -426,7 +426,8 @@ def test_a_copy_of_the_loss_is_not_recorded(tmp_path):
 def test_mistakes_are_named(tmp_path, act, error, message):
     with dl.Recorder(tmp_path, make_logic()) as made, pytest.raises(error, match=message):
         act(made)
-    with pytest.raises(dl.errors.SymbolError, match="a symbol named 'words' cannot be recorded"):
-        dl.Recorder(tmp_path, dl.var("words") <= 0)
+    for name in ("words", "measures"):
+        with pytest.raises(dl.errors.SymbolError, match=f"a symbol named '{name}' cannot be recorded"):
+            dl.Recorder(tmp_path, dl.var(name) <= 0)
     with pytest.raises(dl.errors.StateError, match="record a training first"):
         dl.Recorder(tmp_path / "new", x <= 0).diagnose(x=torch.zeros(1))

@@ -27,7 +27,7 @@ from dualogic.report.summary import POOL, VALIDATION, WORST, keep_part, summariz
 
 SHARE = 0.003  # of the training's time, what looks at the rules may take, and as much for writing files ...
 GRACE = 0.05  # ... and seconds of looks that are free, so that a training of a second has curves too
-RESERVED = {"labels", "pictures", "texts", "words"}
+RESERVED = {"labels", "measures", "pictures", "texts", "words"}
 
 
 class Recorder:
@@ -101,8 +101,8 @@ class Recorder:
         self._symbols = {symbol for formula in self._held.rules.values() for symbol in formula.symbols}
         if self._symbols & RESERVED:
             raise SymbolError(
-                f"a symbol named {min(self._symbols & RESERVED)!r} cannot be recorded, because diagnose(...) of a recorder has "
-                f"an argument of this name; rename the symbol"
+                f"a symbol named {min(self._symbols & RESERVED)!r} cannot be recorded, because epoch(...) or diagnose(...) "
+                f"of a recorder has an argument of this name; rename the symbol"
             )
         self._has_rows = listed is not None and listed.num_samples is not None
         self._labels = None if labels is None else torch.as_tensor(labels).cpu()
