@@ -183,6 +183,7 @@ WARNED = {
     "probabilities as logits": (lambda: call(f=softmax(4, 3), g=softmax(4, 3)), "'g' and 'f': declared with input='logits'"),
     "one-hot as logits": (lambda: call(g=torch.eye(3)[[0, 1, 2, 0]]), "looks like probabilities"),
     "an index without num_samples": (lambda: call(logic=dl.LogicLoss(RULE)), "num_samples=len(dataset)"),
+    "names without num_samples": (lambda: call(["a", "b", "c", "d"], dl.LogicLoss(RULE)), "num_samples=len(dataset)"),
     "no gradient": (lambda: repeat(make(), INDEX, f=torch.randn, g=torch.randn), "neither detached nor made under no_grad"),
     "labels for an index, data for outputs": (labels_as_index, "no tensor bound to it has a gradient"),
     "integers": (lambda: [loss(x=torch.arange(4)) for loss in [dl.LogicLoss(x <= 1)] * 3], "'x' holds integers"),

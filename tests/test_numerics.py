@@ -1,6 +1,7 @@
 """Value and gradient at the extremes, against independent references."""
 
 import math
+import operator
 
 import pytest
 import scipy.stats
@@ -96,6 +97,22 @@ def test_negative_log_at_the_ends():
     assert torch.isfinite(p.grad).all()
     assert (cost >= 0).all()
     assert p.grad[1] < -1e29
+
+
+NUMBERS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, -1.0, 1e300, -0.0, 1e-300])
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=6), st.sampled_from([operator.truediv, operator.pow]))
+def test_quotients_and_powers_are_those_of_torch_with_its_gradient_where_that_is_finite(pairs, function):
+    plain, tame = (torch.tensor(pairs, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    expected, found = function(*plain.unbind(1)), numerics.tame(function, *tame.unbind(1))
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+    for result, leaf in ((expected, plain), (found, tame)):
+        result.sum().backward()
+        assert leaf.grad.shape == (len(pairs), 2)
+    sound = torch.isfinite(plain.grad).all(1) & torch.isfinite(expected) & ~((plain[:, 0] == 0) & (plain[:, 1] < 1))
+    assert torch.equal(tame.grad[sound], plain.grad[sound])
+    assert not tame.grad[~torch.isfinite(expected)].any()
 
 
 @given(

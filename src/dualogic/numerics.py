@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -64,6 +66,18 @@ class _NegativeLog(torch.autograd.Function):
         (probability,) = ctx.saved_tensors
         slope: Tensor = -gradients[0] / probability
         return slope.masked_fill(probability < torch.finfo(probability.dtype).tiny, 0.0)
+
+
+def tame(function: Callable[[Any, Any], Tensor], left: Any, right: Any) -> Tensor:
+    """A quotient or a power, through which no gradient passes where it or its slope is infinite: times 0 that would be NaN."""
+    result = function(left, right)
+    if not (result.requires_grad or is_transformed()):
+        return result
+    wild = ~torch.isfinite(result.detach())
+    if function is operator.pow:
+        wild = wild | ((left == 0) & (right < 1))
+    sides = [torch.where(wild, 1.0, side) if isinstance(side, Tensor) else side for side in (left, right)]
+    return torch.where(wild, result.detach(), function(*sides))
 
 
 def hold_back(value: Tensor, share: float, believed: Tensor | None = None) -> Tensor:

@@ -48,6 +48,16 @@ def test_samples_that_a_rule_is_not_about_are_not_looked_at():
     assert monitor.history[0]["rule"]["satisfied"] == 1.0
 
 
+@pytest.mark.parametrize(("where", "looks"), [({"a": True}, 1), ({"a": None}, 1), ({"a": False}, 0), ({"b": True}, 1)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_rule_may_be_about_all_samples_or_none(where, looks, masked):
+    logic = dl.LogicLoss({name: dl.var("x") <= 0 for name in "abc"}, num_samples=2)
+    monitor = dl.Monitor(logic, every=1)
+    mask = {"c": torch.tensor([True, False])} if masked else {}
+    logic(torch.arange(2), where=where | mask, x=torch.ones(2, requires_grad=True))
+    assert len(monitor.history) == looks
+
+
 @pytest.mark.parametrize("method", dl.methods.METHODS)
 def test_training_is_the_same_with_a_monitor(method):
     if method in ("semantic", "problog"):
@@ -176,6 +186,38 @@ def test_bad_options_are_refused(options, message):
         dl.Monitor(EITHER)
     with pytest.raises(dl.errors.OptionError, match="num_samples=None"):
         dl.Monitor(dl.LogicLoss(EITHER), labels={"s": torch.zeros(4, 4)})
+
+
+def test_large_whole_numbers_are_told_apart_as_by_the_loss():
+    """Times in seconds, of which float32 does not see a difference of a minute."""
+    start = 1_700_000_000 + torch.arange(4)
+    times = {"x": start, "y": start + torch.tensor([60, -60, 60, -60])}
+    rule = (x < y) >> a
+    logic = dl.LogicLoss(rule, num_samples=4)
+    monitor = dl.Monitor(logic, every=1)
+    believed = torch.tensor([0.9, 0.9, 0.1, 0.1], requires_grad=True)
+    with torch.no_grad():
+        expected = logic.eval()(torch.arange(4), a=believed, **times)
+    assert logic.view(torch.arange(4)).losses(a=believed, **times).mean() == expected
+    logic.train()(torch.arange(4), a=believed, **times)
+    assert monitor.history[0]["rule"]["satisfied"] == rule.satisfied(a=believed, **times).double().mean() == 0.75
+
+
+def test_of_samples_that_came_later_no_labels_are_known():
+    """A table that has grown is looked at as a larger one whose labels are not known there."""
+    a, n, c = dl.boolean("a"), dl.var("n"), dl.categorical("c", 2)
+    labels = {"a": torch.tensor([True, False]), "n": torch.tensor([2, -1]), "c": torch.tensor([0, 1])}
+    more = {"a": torch.tensor([1, 0, -1]), "n": torch.tensor([2.0, -1.0, torch.nan]), "c": torch.tensor([0, 1, -1])}
+    seen = []
+    for samples, known in ((2, labels), (3, more)):
+        logic = dl.LogicLoss((a & (n <= 1)) >> (c == 1), num_samples=samples)
+        monitor = dl.Monitor(logic, every=1, labels=known)
+        logic.extend(3)
+        values = {"a": torch.ones(3), "n": torch.zeros(3), "c": torch.full((3, 2), 0.5)}
+        logic(torch.tensor([2, 0, 1]), **{name: value.requires_grad_() for name, value in values.items()})
+        seen.append(monitor.state_dict()["window"]["recent"])
+    assert {name: value.tolist() for name, value in seen[0].items()} == {name: value.tolist() for name, value in seen[1].items()}
+    assert seen[0]["labels", "rule"].tolist()[0] == 2
 
 
 # ---------------------------------------------------------------- any rule

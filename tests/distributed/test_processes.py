@@ -175,6 +175,7 @@ def test_an_error_in_one_process_is_raised_in_all_and_changes_nothing(size, tabl
         "index": "SampleIndexError: sample index 13 is out of range",
         "cost": "NonFiniteError: the cost of rule 'rule' is ",
         "shape": "BindingError",
+        "degree": "OptionError: method 'pd1' needs truth values in [0, 1]",
         "flag": "NonFiniteError: a recent batch had an infinite or NaN cost for rule 'rule'",
     }
     if table == "sharded":

@@ -129,6 +129,8 @@ def failures_of(table: str, last: bool) -> dict[str, Any]:
     }
     if table == "sharded":
         found["weights"] = message_of(lambda: logic.weights([SAMPLES if last else 0]))
+    bounded = dl.LogicLoss(dl.var("x") <= 0, SAMPLES, "pd1", process_group=True, table=table)
+    found["degree"] = message_of(lambda: bounded(index, x=torch.full((2,), 9.0 if last else 0.5, requires_grad=True)))
     found["unchanged"] = torch.equal(before[0], whole(logic)) and torch.equal(before[1], logic.delta)
     logic._guard.flags[1] = last
     found["flag"] = message_of(logic.check)

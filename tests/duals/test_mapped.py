@@ -98,6 +98,23 @@ def test_long_rules_are_told_apart_where_their_beginnings_agree(tmp_path):
         make(tmp_path / "table", dl.Or(*parts, Y <= 2))
 
 
+def test_the_header_stays_within_its_page(tmp_path):
+    """However long its texts are, and in whatever script."""
+    classes = ["\N{OLD PERSIAN SIGN A}" * 20 + str(number) for number in range(2000)]
+    f = dl.categorical("f", len(classes), classes=classes)
+    rules = (f == classes[3]) | f.isin(classes[5:60]) | (X <= 0)
+    several, more = (dl.methods.Dual(unlabelled={"f": list(range(0, last, 2))}) for last in (1900, 1902))
+    logic = make(tmp_path / "table", rules, method=several)
+    assert not logic._table.values.any()
+    assert (tmp_path / "table").stat().st_size == 4096 + 4 * logic._table.values.numel()
+    tensors = {"f": torch.full((1, len(classes)), 1 / len(classes), requires_grad=True), "x": torch.ones(1)}
+    logic(torch.tensor([2]), **tensors)
+    logic.state_dict()
+    assert torch.equal(make(tmp_path / "table", rules, method=several)._table.values, logic._table.values)
+    with pytest.raises(REFUSED, match="a row holds"):
+        make(tmp_path / "table", rules, method=more)
+
+
 def test_a_pickled_table_does_not_start_from_zeros(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logic = train(make("table"))

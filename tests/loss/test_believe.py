@@ -192,6 +192,20 @@ def test_a_compiled_call_is_the_same(where):
         torch.testing.assert_close(value, logic.state_dict()[name])
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.bfloat16])
+def test_what_is_believed_is_not_rounded_to_the_type_of_what_is_taught(dtype):
+    """A truth value or a count may be known, and believed in by a fraction."""
+    rule = (dl.boolean("a") >> b) & ((x <= 0.1) | (y <= 0))
+    states = []
+    for known in (dtype, torch.float32):
+        logic = make(rules=rule, dtype=torch.float32)
+        facts = {"a": torch.tensor([1, 0]).to(known), "x": torch.tensor([1, 0]).to(known)}
+        believed = {"a": torch.tensor([0.9003, 0.3]), "x": torch.tensor([0.1003, 0.2])}
+        logic(torch.arange(2), believe=believed, **{name: torch.ones(2, requires_grad=True) for name in "by"}, **facts)
+        states.append({**tensors_of(logic), **logic.statistics()["rule"], "evidence": torch.zeros(0)})
+    torch.testing.assert_close(*states, rtol=0, atol=0)
+
+
 def test_the_monitor_looks_at_the_first_view():
     logic = make()
     monitor = dl.Monitor(logic, every=1, warn=False)

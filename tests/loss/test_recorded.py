@@ -357,6 +357,24 @@ def test_a_default_device_changes_nothing():
         sum(losses).backward()
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_default_type_changes_nothing(dtype, recorded):
+    """Also not what counts as impossible, as a comparison that does not hold does in an antecedent."""
+    x, y = dl.var("x"), dl.var("y")
+    rules = {"belief": A >> B, "fact": (A & (x <= 0)) >> B, "nested": ((y <= 0) >> (x <= 0)) >> C}
+    generator = torch.Generator().manual_seed(0)
+    batches = [(torch.arange(4), {name: torch.randn(4, generator=generator) for name in (*NAMES, *"xy")}) for _ in range(5)]
+    expected, _ = train(dl.LogicLoss(rules, 4), batches, recorded)
+    logic = dl.LogicLoss(rules, 4)
+    torch.set_default_dtype(dtype)
+    try:
+        found, _ = train(logic, batches, recorded)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert are_equal(found, expected)
+
+
 def test_what_no_rule_teaches_gets_no_gradient():
     logic = dl.LogicLoss(dl.evidence(A) >> B, method="dl2")
     fact = torch.tensor([0.5, -0.5])

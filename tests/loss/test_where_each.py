@@ -98,6 +98,20 @@ def test_a_rule_without_a_sample_rests():
     assert logic.delta[0] > 1
 
 
+@pytest.mark.parametrize("off", [False, True])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, 1e30])
+def test_a_rule_without_a_sample_spoils_no_gradient(value, off):
+    """Whatever stands in tensors that it alone reads."""
+    rules = {"low": y <= 0.2, "product": (x * x * y <= 0) | (y / x >= 2)}
+    logic = dl.LogicLoss(rules, weight={"product": 0.0} if off else 1.0)
+    where = None if off else {"product": torch.zeros(2, dtype=torch.bool)}
+    given = {"x": torch.full((2,), value, requires_grad=True), "y": torch.ones(2, requires_grad=True)}
+    for _ in range(4):
+        found = torch.autograd.grad(logic(where=where, **given), list(given.values()))
+    assert torch.equal(found[0], torch.zeros(2))
+    assert (found[1] > 0).all()
+
+
 @hypothesis.settings(max_examples=20)
 @hypothesis.given(seed=st.integers(0, 10_000))
 def test_a_rule_that_is_not_about_a_sample_hardly_dilutes_the_others(seed):

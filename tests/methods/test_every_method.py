@@ -251,6 +251,26 @@ def test_certain_probabilities_stay_finite(method):
     assert all(torch.isfinite(tensor.grad).all() for tensor in tensors.values())
 
 
+r, s = dl.var("r", n), dl.var("s", n)
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - set(COUNTING)))
+@pytest.mark.parametrize(
+    "rule",
+    [(r**0.5 <= 1).all(), (1 / r >= 1).all(), (r**-1 >= 0).all(), (r / s <= 1).all(where=valid), (s**1.5 <= 1).all(where=valid)],
+    ids=str,
+)
+def test_an_infinite_slope_that_nothing_asks_for_is_none(method, rule):
+    """At the edge of what is defined, where a comparison holds, and in padding."""
+    given = {"r": torch.tensor([[0.25, 0.0], [0.5, 0.0]]), "s": torch.tensor([[0.25, 0.0], [0.5, -1.0]])}
+    logic = dl.LogicLoss(rule, method=method)
+    for _ in range(4):
+        tensors = {name: given[name].clone().requires_grad_() for name in logic.symbols if name in given}
+        masks = {"valid": torch.tensor([[True, False], [True, False]])} if "valid" in logic.symbols else {}
+        logic(**tensors, **masks).backward()
+    assert all(torch.isfinite(tensor.grad).all() and not tensor.grad[:, 1].any() for tensor in tensors.values())
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_bad_input(method):
     logic = make(method, "classes")

@@ -114,6 +114,28 @@ def test_a_recorder_that_is_opened_again_begins_anew(tmp_path):
         dl.Recorder(tmp_path, logic, labels=torch.arange(8))
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_an_index_of_few_bits_finds_its_labels(tmp_path, dtype):
+    """As of what is recorded, so of a monitor."""
+    logic = make_logic()
+    monitor = dl.Monitor(logic, every=1, labels={"x": torch.arange(8.0)})
+    with dl.Recorder(tmp_path, logic, labels=torch.arange(8), monitor=monitor) as made:
+        logic(torch.tensor([5, 1], dtype=dtype), x=torch.ones(2, requires_grad=True), y=torch.ones(2))
+        made.epoch()
+    assert len(monitor.history) == 1
+    (record,) = read_runs([tmp_path])
+    assert sorted(record.reports["pool"].rules["low"].classes) == [1, 5]
+
+
+def test_a_loss_for_each_sample_is_averaged(tmp_path):
+    logic = make_logic(reduction="none")
+    with dl.Recorder(tmp_path, logic) as made:
+        loss = call(logic)
+        made.epoch()
+    (row,) = (json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
+    assert row["rule_loss"] == pytest.approx(loss.mean().item())
+
+
 def test_rows_of_where_alone_are_looked_at(tmp_path):
     logic = make_logic()
     with dl.Recorder(tmp_path, logic) as made:
@@ -129,6 +151,8 @@ def test_rows_of_where_alone_are_looked_at(tmp_path):
     [
         (4, {"where": {"low": torch.tensor([True, False, True, True])}}, 3),
         (4, {"where": {}}, 4),
+        (4, {"where": {"low": torch.tensor([True, False, True, True]), "order": True}}, 3),
+        (4, {"where": {"low": True, "order": None}}, 4),
         (8, {"believe": {"x": torch.ones(4), "y": torch.zeros(4)}}, 4),
         (8, {"believe": {"x": torch.ones(4)}, "where": torch.tensor([True, False, True, False])}, 2),
     ],
@@ -402,7 +426,8 @@ def test_a_copy_of_the_loss_is_not_recorded(tmp_path):
 def test_mistakes_are_named(tmp_path, act, error, message):
     with dl.Recorder(tmp_path, make_logic()) as made, pytest.raises(error, match=message):
         act(made)
-    with pytest.raises(dl.errors.SymbolError, match="a symbol named 'words' cannot be recorded"):
-        dl.Recorder(tmp_path, dl.var("words") <= 0)
+    for name in ("words", "measures"):
+        with pytest.raises(dl.errors.SymbolError, match=f"a symbol named '{name}' cannot be recorded"):
+            dl.Recorder(tmp_path, dl.var(name) <= 0)
     with pytest.raises(dl.errors.StateError, match="record a training first"):
         dl.Recorder(tmp_path / "new", x <= 0).diagnose(x=torch.zeros(1))

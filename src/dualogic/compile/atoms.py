@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dualogic import numerics
+from dualogic.compile.binding import Bound
 from dualogic.compile.implication import IMPOSSIBLE
 from dualogic.compile.instructions import Context, Instruction, Operand, Registers, fetch
 from dualogic.compile.number import NEVER, RelationProgram, holds
@@ -56,6 +57,11 @@ class Compare(Instruction):
         return ~(-difference <= context.tol) if self.strict else difference <= context.tol
 
 
+def _impossible(bound: Bound) -> Tensor:
+    """As a tensor: of two numbers ``torch.where`` makes torch's default type, which may be too narrow."""
+    return torch.full((), IMPOSSIBLE, dtype=bound.dtype, device=bound.device)
+
+
 @dataclasses.dataclass(frozen=True)
 class Fact(Instruction):
     """What a comparison costs as an antecedent: nothing where it holds, more than any belief where it does not."""
@@ -63,7 +69,7 @@ class Fact(Instruction):
     operand: int
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        return torch.where(registers[self.operand], 0.0, IMPOSSIBLE).to(context.bound.dtype)
+        return torch.where(registers[self.operand], 0.0, _impossible(context.bound))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,8 +80,8 @@ class GivenFact(Instruction):
     limit: float  # below this it is likelier than not
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        likely = registers[self.operand].detach() < self.limit
-        return torch.where(likely, -IMPOSSIBLE, IMPOSSIBLE).to(context.bound.dtype)
+        likely, absent = registers[self.operand].detach() < self.limit, _impossible(context.bound)
+        return torch.where(likely, -IMPOSSIBLE, absent)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +108,8 @@ class Depth(Instruction):
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         holds, difference, bound = registers[self.operand], registers[self.difference], context.bound
-        fact = torch.where(holds, -IMPOSSIBLE, IMPOSSIBLE).to(bound.dtype)
+        absent = _impossible(bound)
+        fact = torch.where(holds, -IMPOSSIBLE, absent)
         predicted = set(bound.predicted)
         movable = tuple([not predicted.isdisjoint(names) for names in self.symbols])
         if self.kind == "equal" or not any(movable):

@@ -23,6 +23,7 @@ from dualogic.numerics import is_mapped
 
 LARGEST_WHOLE = 2.0**24  # up to which float32 has every whole number
 RANGE_TOLERANCE = 1e-2
+HARMLESS = 0.5  # a number, and a probability, that hardly any rule makes something of that is not finite
 FINITE = (-sys.float_info.max, sys.float_info.max)
 SMALL = 10_000
 """Up to so many numbers a copy is cheaper than another look."""
@@ -67,7 +68,7 @@ class Binder:
         self._lengths = required_lengths(nodes)
         self._users = {name: frozenset(collect_symbols(walk(formula))) for name, formula in rules.items()}
 
-    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None) -> Bound:
+    def bind(self, tensors: Mapping[str, Any], validate: bool | None, where: Any = None, whole: bool = False) -> Bound:
         """Check the tensors of a call against the declarations of the symbols, and bring them to one dtype.
 
         Args:
@@ -75,6 +76,7 @@ class Binder:
             validate: also look at the values (which waits for the device): NaN, and probabilities that are none; ``None``
                 does so on a CPU only.
             where: which samples to look at, ``(batch,)`` bool; ``None`` for all. Or a mapping from rules to what they look at.
+            whole: tell large whole numbers apart also if nothing else of the values is looked at.
         """
         symbols = self.symbols
         if symbols.keys() != tensors.keys():
@@ -106,7 +108,7 @@ class Binder:
                 dtype = torch.promote_types(dtype, tensor.dtype)
             elif tensor.is_complex():
                 raise BindingError(f"{name!r} must be real; got {tensor.dtype}")
-            elif isinstance(symbol, Variable) and validate is not False and tensor.is_cpu and not is_mapped():
+            elif isinstance(symbol, Variable) and (whole or validate is not False) and tensor.is_cpu and not is_mapped():
                 # Whole numbers that float32 does not tell apart, such as times in seconds.
                 dtype = torch.float64 if (tensor.float().abs() > LARGEST_WHOLE).any() else dtype
             given[name] = tensor
@@ -184,18 +186,21 @@ def select_for_rules(where: Mapping[str, Any], rules: tuple[str, ...], batch: in
 
 
 def fill_unselected(tensors: Mapping[str, Tensor], masks: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors whose samples that are not selected are copies of the first that is (or of the first, if none is).
+    """Tensors whose samples that are not selected are copies of the first that is (or :data:`HARMLESS`, if none is).
 
     Whatever stood there, NaN included, reaches no cost, and their gradient is exactly 0. A copy is as harmless as what it is a
     copy of, which no fixed number would be for every rule.
     """
     if not all(len(tensor) for tensor in tensors.values()):
         return dict(tensors)
-    firsts = {id(mask): mask.to(torch.int8).argmax(0, keepdim=True) for mask in masks.values()}
+    firsts = {id(mask): (mask.to(torch.int8).argmax(0, keepdim=True), mask.any()) for mask in masks.values()}
     found = {}
     for name, tensor in tensors.items():
-        mask, first = masks[name], firsts[id(masks[name])]
-        found[name] = torch.where(mask.view(-1, *(1,) * (tensor.dim() - 1)), tensor, tensor.detach().index_select(0, first))
+        mask, (first, some) = masks[name], firsts[id(masks[name])]
+        copy = tensor.detach().index_select(0, first)
+        if tensor.is_floating_point():
+            copy = torch.where(some, copy, HARMLESS)
+        found[name] = torch.where(mask.view(-1, *(1,) * (tensor.dim() - 1)), tensor, copy)
     return found
 
 

@@ -20,6 +20,7 @@ from dualogic.formula.node import Node
 from dualogic.formula.shape import WHOLE, Item, Shape, Size, max_shape
 from dualogic.formula.symbol import Categorical, ClassExpression, MaskComplement, MaskJunction, Probabilities
 from dualogic.formula.term import ARITHMETIC, Absolute, Arithmetic, Constant, MatrixProduct, Negation, Number, Reduction
+from dualogic.numerics import tame
 
 _UNARY: dict[type, Callable[[Tensor], Tensor]] = {Negation: operator.neg, Absolute: torch.abs, MaskComplement: torch.logical_not}
 _REDUCTIONS: dict[str, Callable[..., Tensor]] = {"sum": torch.sum, "max": torch.amax, "min": torch.amin}
@@ -88,7 +89,11 @@ class TermBuilder:
         if isinstance(first, Probabilities):
             return self.term([node.operand for node in nodes], lanes, probabilities=True)
         if isinstance(first, Arithmetic):
-            return self._binary(ARITHMETIC[first.operation], *self._sides(nodes, lanes), len(first.shape))
+            function, sides = ARITHMETIC[first.operation], self._sides(nodes, lanes)
+            plain = sides[1].register < 0 and (first.operation == "/" or (sides[1].number >= 0 and sides[1].number.is_integer()))
+            if first.operation in ("/", "**") and not plain:
+                function = functools.partial(tame, function)
+            return self._binary(function, *sides, len(first.shape))
         if isinstance(first, MaskJunction):
             function = operator.and_ if first.operation == "&" else operator.or_
             return self._binary(function, *self._sides(nodes, lanes), len(first.shape))

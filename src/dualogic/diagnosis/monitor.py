@@ -24,6 +24,7 @@ from dualogic.diagnosis.window import HISTORY, Look, Sums, Window
 from dualogic.errors import OptionError, ShortcutWarning, StateError, SymbolError
 from dualogic.formula.printing import fingerprint
 from dualogic.formula.shape import as_int
+from dualogic.formula.symbol import Variable
 from dualogic.loss import LogicLoss
 from dualogic.loss.beliefs import first_view, rows_of_all
 
@@ -153,10 +154,11 @@ class Monitor:
         taught = taught or frozenset(name for name, tensor in tensors.items() if tensor.is_floating_point())
         with torch.no_grad():
             if where is not None and len(where):
-                chosen = rows_of_all(where, next(iter(tensors.values())).device)
+                device = next(iter(tensors.values())).device
+                chosen = rows_of_all(where, device)
                 tensors = {name: tensor[chosen] for name, tensor in tensors.items()}
-                index = None if index is None else torch.as_tensor(index, device=chosen.device)[chosen]
-            bound = self._plan.bind({name: tensor.detach() for name, tensor in tensors.items()}, False)
+                index = None if index is None else torch.as_tensor(index, device=device)[chosen]
+            bound = self._plan.bind({name: tensor.detach() for name, tensor in tensors.items()}, False, whole=True)
             if not bound.batch:
                 return
             sums, latest = self._measure(index, bound, taught)
@@ -169,8 +171,9 @@ class Monitor:
         view = logic.view(index)
         truths = {}
         if self._labels and index is not None:
-            chosen = torch.as_tensor(index, device="cpu")
-            truths = check_truths({name: values[chosen] for name, values in self._labels.items()}, self._plan.symbols, bound)
+            chosen = torch.as_tensor(index, device="cpu").long()
+            labels = {name: values[chosen.clamp(max=len(values) - 1)] for name, values in self._labels.items()}
+            truths = check_truths(labels, self._plan.symbols, bound)
         diagnosis.reset()
         diagnosis._tally = Tally(waiting=False)
         elsewhere = diagnosis._count(bound, None, None, truths, view.weights)
@@ -189,6 +192,7 @@ class Monitor:
         return sums, {**shares, **{name: view.state[name].double() for name in ("delta", "steps")}, "batch": batch}
 
     def _check_labels(self, labels: Mapping[str, Any] | None) -> dict[str, Tensor]:
+        """The labels of all samples, and of one more that is not known: the table may grow."""
         if not labels:
             return {}
         if (samples := self.logic.num_samples) is None:
@@ -202,6 +206,9 @@ class Monitor:
             if name not in self._plan.symbols:
                 known = ", ".join(map(repr, self._plan.symbols))
                 raise SymbolError(f"labels names {name!r}, but the symbols of the rules are {known}")
+            number = torch.float64 if isinstance(self._plan.symbols[name], Variable) else torch.int8
+            tensor = tensor.to(torch.promote_types(tensor.dtype, number))  # which has a number for what is not known
+            tensors[name] = torch.cat([tensor, torch.full_like(tensor[:1], torch.nan if tensor.is_floating_point() else -1)])
         return tensors
 
     def _judge(self, look: Look) -> None:

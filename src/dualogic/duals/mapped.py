@@ -32,6 +32,15 @@ EARLIER = "dualogic table"
 UNFINISHED = {"title": TITLE}
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shorten(text: str, most: int, apart: bool = False) -> str:
+    """The beginning of a long text, for a header of one page; ``apart`` if it is to tell one text from another."""
+    return text if len(text) <= most else f"{text[:most]}...{' ' + _digest(text) if apart else ''}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Owner:
     """Whose rows a file holds: what checkpoints agree on too."""
@@ -46,8 +55,7 @@ class Owner:
         """From what a loss puts into a checkpoint about itself."""
         text = json.dumps(list(state["rules"].items()))
         shown = "; ".join(f"{name}: {rule}" for name, rule in state["rules"].items())
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        return cls(digest, shown if len(shown) <= 200 else f"{shown[:200]}...", state["method"], state["rows"])
+        return cls(_digest(text), _shorten(shown, 200), state["method"], _shorten(state["rows"], 500, apart=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,6 +295,6 @@ def _read_page(file: Any) -> dict[str, Any]:
 
 def _write_page(file: Any, values: dict[str, Any]) -> None:
     file.seek(0)
-    file.write(json.dumps(values).encode().ljust(HEADER))
+    file.write(json.dumps(values, ensure_ascii=False).encode(errors="surrogatepass").ljust(HEADER))
     file.flush()
     os.fsync(file.fileno())

@@ -11,6 +11,7 @@ from torch import Tensor
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.loss import LogicLoss
+from dualogic.loss.beliefs import rows_of_all
 
 
 def whole_state(logic: LogicLoss) -> dict[str, Any]:
@@ -43,10 +44,9 @@ class Count:
         """Count a batch; ``tensors`` by symbol, with a leading batch axis, and ``where`` as for the loss."""
         found = []
         for rule, formula in self.rules.items():
-            needed = {name: tensors[name] for name in formula.symbols}
+            needed = {name: torch.as_tensor(tensors[name]) for name in formula.symbols}
             mask = where.get(rule) if isinstance(where, Mapping) else where
-            if mask is not None:
-                needed = {name: value[mask] for name, value in needed.items()}
+            needed = {name: value[rows_of_all(mask, value.device)] for name, value in needed.items()}
             holds = formula.satisfied(tol=self.tol, lead=self.lead, **needed)
             found.append(torch.stack([holds.sum(), holds.new_full((), holds.numel(), dtype=torch.long)]))
         totals = torch.stack(found)

@@ -59,7 +59,7 @@ def split(symbols: Mapping[str, Node], tensors: Mapping[str, Any], believe: Any)
 
 
 def _check(name: str, symbols: Mapping[str, Node], tensors: Mapping[str, Any], belief: Any) -> tuple[Tensor, Tensor]:
-    """What is taught of a symbol, and what is believed of it, without a gradient and in the same type."""
+    """What is taught of a symbol, and what is believed of it, without a gradient and in the type that the former counts in."""
     if name not in symbols:
         known = ", ".join(map(repr, symbols))
         raise SymbolError(f"believe names {name!r}, but the symbols of the rules are {known}{suggest(str(name), symbols)}")
@@ -77,7 +77,9 @@ def _check(name: str, symbols: Mapping[str, Node], tensors: Mapping[str, Any], b
         )
     if found.device != taught.device:
         raise BindingError(f"what is believed of {name!r} is on {found.device} and what is taught on {taught.device}")
-    return taught, found.to(taught.dtype)
+    if found.is_floating_point() or taught.is_floating_point():
+        found = found.to(torch.promote_types(taught.dtype, torch.float32))
+    return taught, found
 
 
 def tile(value: Tensor, views: int) -> Tensor:
@@ -109,5 +111,8 @@ def first_view(tensors: Mapping[str, Any], believe: Mapping[str, Any] | None) ->
 
 def rows_of_all(where: Any, device: torch.device) -> Any:
     """The samples that all rules are about, by what was given as ``where=``: a mask, or a slice if they are about all samples."""
-    masks = list(where.values()) if isinstance(where, Mapping) else [] if where is None else [where]
+    given = where.values() if isinstance(where, Mapping) else [where]
+    if any(each is False for each in given):
+        return slice(0)
+    masks = [each for each in given if each is not None and each is not True]
     return torch.stack([torch.as_tensor(mask, device=device).bool() for mask in masks]).all(0) if masks else slice(None)

@@ -53,7 +53,7 @@ class View:
 
     def losses_and_costs(self, tensors: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """The same, and what the loss is of."""
-        bound = self.program.plan.bind(tensors, False)
+        bound = self.program.plan.bind(tensors, False, whole=True)
         with autocast_off(bound.device):
             return self.program.losses(self.rows, self.state, self.program.evaluate(bound))
 

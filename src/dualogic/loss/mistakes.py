@@ -110,7 +110,7 @@ class Mistakes:
 
     def _look_for_positions(self, loss: LogicLoss, index: Any) -> None:
         samples = loss.num_samples or 0
-        given = torch.as_tensor([] if index is None else index)
+        given = torch.as_tensor([] if index is None or not samples else index)
         # A closure evaluates one batch several times; that is what manual updates are for.
         once = loss.update == "forward" and 1 < len(given) < samples
         self.positions = once and torch.equal(given, torch.arange(len(given)).to(given))

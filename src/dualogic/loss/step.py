@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dualogic import numerics
-from dualogic.compile.binding import Bound
 from dualogic.compile.evaluate import autocast_off
 from dualogic.compile.instructions import Guided
 from dualogic.compile.plan import describe_cost
@@ -80,16 +80,20 @@ class Fetched:
 def take_step(parts: Parts, call: Call) -> Outcome:
     """The losses of a call and the state after it, in the order of Algorithm 1: duals, loss, delta."""
     with autocast_off(call.bound.device):
-        values = parts.program.evaluate(call.bound)
-        return _take(parts, call, values, values if call.believed is None else _evaluate_beliefs(parts.program, call.believed))
+        # A method that refuses values, or a function of a user's, may fail in one process only.
+        evaluate = functools.partial(_evaluate, parts.program, call)
+        return _take(parts, call, *(call.peers.agree(evaluate) if call.peers is not None and call.at_once else evaluate()))
 
 
-def _evaluate_beliefs(program: Program, believed: Bound) -> Any:
-    """The values of what is believed; ``None`` for a method that has no use for them."""
+def _evaluate(program: Program, call: Call) -> tuple[Any, Any]:
+    """The values of what is taught, and of what is believed; ``None`` for a method that has no use for the latter."""
+    values = program.evaluate(call.bound)
+    if call.believed is None:
+        return values, values
     if not (program.believes or program.width or type(program).advance is not Program.advance):
-        return None
+        return values, None
     with torch.no_grad():
-        return program.evaluate(believed)
+        return values, program.evaluate(call.believed)
 
 
 def _lose(program: Program, call: Call, rows: Tensor | None, state: State, values: Any, beliefs: Any) -> tuple[Tensor, Tensor]:

@@ -212,7 +212,8 @@ def advance_known(
     means = torch.lerp(known[:4], noted[:4], RATE)
     shares = means[1::2] / means[::2].clamp_min(tiny)  # without the antecedent, and with it
     denied, _, believed, _, consequent = noted.unbind()
-    rates = (paces / (steps + paces)).to(known.dtype).unsqueeze(1)
+    paces = paces.to(known.dtype)  # a quotient of whole numbers would have torch's default type
+    rates = (paces / (steps + paces)).unsqueeze(1)
     latest = torch.stack([believed, believed, consequent])  # the rows of antecedent, antecedent and consequent
     if single:
         seen = known[5] + count

@@ -27,7 +27,7 @@ from dualogic.report.summary import POOL, VALIDATION, WORST, keep_part, summariz
 
 SHARE = 0.003  # of the training's time, what looks at the rules may take, and as much for writing files ...
 GRACE = 0.05  # ... and seconds of looks that are free, so that a training of a second has curves too
-RESERVED = {"labels", "pictures", "texts", "words"}
+RESERVED = {"labels", "measures", "pictures", "texts", "words"}
 
 
 class Recorder:
@@ -101,8 +101,8 @@ class Recorder:
         self._symbols = {symbol for formula in self._held.rules.values() for symbol in formula.symbols}
         if self._symbols & RESERVED:
             raise SymbolError(
-                f"a symbol named {min(self._symbols & RESERVED)!r} cannot be recorded, because diagnose(...) of a recorder has "
-                f"an argument of this name; rename the symbol"
+                f"a symbol named {min(self._symbols & RESERVED)!r} cannot be recorded, because epoch(...) or diagnose(...) "
+                f"of a recorder has an argument of this name; rename the symbol"
             )
         self._has_rows = listed is not None and listed.num_samples is not None
         self._labels = None if labels is None else torch.as_tensor(labels).cpu()
@@ -287,7 +287,7 @@ class Recorder:
         assert self._logic is not None
         if not self._logic.training or not torch.is_grad_enabled():
             return
-        self._losses["seen"].add(loss)
+        self._losses["seen"].add(loss.detach().sum() / max(loss.numel(), 1))  # reduction="none" gives one for each sample
         tensors = first_view({name: options[name] for name in self._symbols}, options.get("believe"))
         self._seen.add(args[0] if args else options.get("index"), options.get("where"), tensors)
 
@@ -310,7 +310,7 @@ class Recorder:
     def _labels_of(self, index: Tensor | None) -> Tensor | None:
         if self._labels is None or index is None:
             return None
-        index = index.cpu()
+        index = index.cpu().long()
         # A table may have grown since.
         return torch.where(index < len(self._labels), self._labels[index.clamp(max=len(self._labels) - 1)], -1)
 
