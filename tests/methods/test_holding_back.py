@@ -20,7 +20,7 @@ def follow(beliefs, known=None, first=0, count=64, firm=0.5, claiming=None):
     Their consequents are believed firmly so often, with the antecedent and without.
     """
     claiming = None if claiming is None else torch.tensor(claiming)
-    known = start_known(len(beliefs[0]), torch.float64) if known is None else known
+    known = start_known([0] * len(beliefs[0]), torch.float64) if known is None else known
     for step, row in enumerate(beliefs, first):
         p = torch.tensor(row, dtype=torch.float64)
         noted = torch.stack([1 - p, firm * (1 - p), p, firm * p, p])
@@ -50,10 +50,27 @@ def test_evidence_falls_without_the_rule():
     assert follow([[0.9 - 0.01 * step] for step in range(89)])[STRENGTH].item() < 0.01
 
 
+@pytest.mark.parametrize(("rule", "falling", "expected"), [
+    (dl.Iff(a, b), "ab", 0.0),
+    (dl.Iff(a, b), "a", 0.5),
+    (dl.boolean("a", 3)[:-1] >> dl.boolean("a", 3)[1:], "a", 0.0),
+    (dl.Implies(a, b, evidence=False), "ab", None),
+])  # fmt: skip
+def test_so_does_a_rule_both_of_whose_sides_teach(rule, falling, expected):
+    """Neither of both is how an `Iff` may be met, of whatever it is about."""
+    rule = rule.all() if rule.shape else rule
+    logic = dl.LogicLoss(rule)
+    for step in range(100):
+        beliefs = {name: 0.5 - 0.004 * step * (name in falling) for name in logic.symbols}
+        logic(**{name: torch.full((10_000, *symbol.shape), beliefs[name]) for name, symbol in logic.symbols.items()})
+    found = logic.statistics()["rule"]
+    assert found.get("strength") == (None if expected is None else pytest.approx(expected, abs=0.01))
+
+
 def test_chance_is_no_fall():
     """One antecedent in a hundred, in batches of 16: most have none of them."""
     generator = torch.Generator().manual_seed(0)
-    known, strengths = start_known(1, torch.float64), []
+    known, strengths = start_known([0], torch.float64), []
     for step in range(1000):
         p = (torch.rand(16, generator=generator) < 0.01).double().mean().item()
         known = follow([[p]], known, step, 16)

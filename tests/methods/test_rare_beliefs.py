@@ -52,7 +52,7 @@ def test_beyond_some_rarity_nothing_changes():
 
 
 def known_with(rate):
-    known = start_known(1, torch.float64)
+    known = start_known([0], torch.float64)
     known[RECENT], known[RECENT_OF_CONSEQUENT] = rate, 0.5
     return known
 

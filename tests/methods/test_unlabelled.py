@@ -187,13 +187,13 @@ def test_a_first_tiny_batch_opens_nothing(count, beliefs):
     """Whatever it says, its samples count against a hundred that say nothing of the kind."""
     p, firm = beliefs[:2]
     noted = torch.tensor([[1 - p], [(1 - p) * firm], [p], [p * firm], [p]], dtype=torch.float64)
-    known = advance_known(start_known(1, torch.float64), noted, count, torch.tensor(0), torch.tensor(PACES))
+    known = advance_known(start_known([0], torch.float64), noted, count, torch.tensor(0), torch.tensor(PACES))
     assert count > 6 or share_of(known) == 1.0
 
 
 def test_the_prior_fades():
     noted = torch.tensor([[0.5], [0.25], [0.5], [0.25], [0.5]], dtype=torch.float64)
-    known = start_known(1, torch.float64)
+    known = start_known([0], torch.float64)
     for step in range(1000):
         known = advance_known(known, noted, 64, torch.tensor(step), torch.tensor(PACES))
     assert known[4].item() == pytest.approx(0.5 / (1 + PRIOR / 64000))

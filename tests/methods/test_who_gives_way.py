@@ -88,7 +88,7 @@ def test_implications_are_found_out_one_by_one():
 
 def test_only_unmarked_implications_are_found_out():
     assert "known" not in loss_of(rule=dl.evidence(a) >> b).state_dict()
-    assert "known" not in loss_of(rule=dl.Iff(a, b)).state_dict()
+    assert share_of(loss_of(rule=dl.Iff(a, b)).state_dict()["known"]).tolist() == [0.0, 0.0]
     assert "known" not in loss_of(rule=(a | b)).state_dict()
     assert "known" not in loss_of(dl.methods.Dual(evidence=True)).state_dict()
     both = loss_of(rule=(dl.evidence(a) >> b) & (a >> c) & dl.Implies(b, c, evidence=0.5))
@@ -170,7 +170,7 @@ def test_it_resumes_to_the_bit(samples, dtype):
 def test_reset_forgets_what_was_found():
     logic = loss_of()
     run(logic, range(5))
-    first = start_known(1, torch.float64)
+    first = start_known([0], torch.float64)
     assert (logic.state_dict()["known"] != first).any()
     logic.reset_()
     assert torch.equal(logic.state_dict()["known"], first)
@@ -238,7 +238,7 @@ def test_entries_of_an_axis_count_as_samples_do_and_padding_does_not(method):
 
 
 def test_a_batch_that_tells_nothing_changes_nothing():
-    known = start_known(1, torch.float64)
+    known = start_known([0], torch.float64)
     since = torch.tensor(0), torch.tensor(PACES)
     told = advance_known(known, torch.tensor([[0.5], [0.1], [0.5], [0.1], [0.5]], dtype=torch.float64), 16, *since)
     assert told[4] > 0
@@ -335,7 +335,7 @@ def test_entries_of_one_kind_are_no_evidence_of_each_other():
     assert train_on_pairs(xy[0] >> yx[0]) > 0.9  # 0.914 without the rule
     f, g = (dl.categorical(name, 3) for name in "fg")
     found = dl.LogicLoss({"one": (f == 1) >> (g == 1), "two": (f == 1) >> (g == 2)})._program.plan.levels
-    assert {level.paths: level.share for level in found} == {("one",): 0.0, ("two",): None}
+    assert {level.paths: level.mutual for level in found} == {("one",): True, ("two",): False}
 
 
 def test_evidence_that_rises_beside_a_consequent_that_is_to_be_learned_stays_evidence():

@@ -119,6 +119,7 @@ class Builder(TermBuilder):
             compares=compares,
             yes_or_no=yes_or_no,
             turned=isinstance(first, Resting) and first.turned,
+            mutual=isinstance(first, Resting) and first.mutual,
             rests=self._rests(first),
         )
         branches, ranks = [], []

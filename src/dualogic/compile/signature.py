@@ -60,7 +60,7 @@ _DETAILS: dict[type, Callable[[Any], Any]] = {
     Quantifier: lambda node: (node.operation, node.dims, node.where is None, node.tied, adds_up(node)),
     Evidence: lambda node: node.share,
     Junction: lambda node: (node.operation, adds_up(node)),
-    Resting: lambda node: (node.share, node.turned, node.firm),
+    Resting: lambda node: (node.share, node.turned, node.firm, node.mutual),
 }
 """What must be the same of two nodes beside what is below them, by their type; of any other type the operation, if it has one."""
 

@@ -75,12 +75,14 @@ class DualProgram(DistributionalProgram):
         finding = [path for level in self.leaning if level.share is None for path in level.paths]
         self.found_in = tuple(_path_key(path, self._places)[0] for path in finding)
         self.finding = len(finding)
-        asked = [(level.yes_or_no, len(level.paths)) for level in self.leaning if level.share is None]
+        asked = [(level, len(level.paths)) for level in self.leaning if level.share is None]
         self._single = not self.plan.masked and all(
             level.width == level.operands * len(level.paths) and not level.shared for level in self.leaning if level.share is None
         )
-        self._yes_or_no = tuple([int(flags[side]) for side in (0, 1) for flags, count in asked for _ in range(count)])
-        self._claiming = tuple([int(not all(flags)) for flags, count in asked for _ in range(count)])
+        each = [level for level, count in asked for _ in range(count)]
+        self._yes_or_no = tuple([int(level.yes_or_no[side] and not level.mutual) for side in (0, 1) for level in each])
+        self._claiming = tuple([int(not all(level.yes_or_no)) for level in each])
+        self._mutual = tuple([int(level.mutual) for level in each])
         sizes = Counter(self.found_in)
         self._sizes = tuple(max(1, sizes[rule]) for rule in range(len(self.plan.names)))
         slow = 1.0 if method.and_step is None or not method.step else method.and_step / method.step
@@ -149,7 +151,7 @@ class DualProgram(DistributionalProgram):
     def initial_state(self, dtype: torch.dtype) -> State:
         state = super().initial_state(dtype)
         if self.finding:
-            state["known"] = start_known(self.finding, dtype)
+            state["known"] = start_known(self._mutual, dtype)
         return state
 
     def emphasis(self, state: State, costs: Tensor) -> Tensor | None:

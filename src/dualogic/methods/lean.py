@@ -7,6 +7,7 @@ gave the weight on the consequent at the sample's latest visit, and 0 before the
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -171,12 +172,17 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
     return known.flatten(2)
 
 
-def start_known(count: int, dtype: torch.dtype) -> Tensor:
+def start_known(mutual: Sequence[int], dtype: torch.dtype) -> Tensor:
     """For each implication, ``(10, implications)``: running means of the first four of :func:`note`, the highest share so far,
     how many entries there were, the strength by :func:`find_strength` as far as the antecedent is no evidence, the two means
     that it goes by, and the recent mean of the belief in the consequent.
+
+    Args:
+        mutual: 1 for each implication of whose antecedent nothing is evidence from the start, and otherwise 0.
     """
-    return torch.zeros(10, count, dtype=dtype).index_fill_(0, torch.tensor(6), 1.0)
+    known = torch.zeros(10, len(mutual), dtype=dtype)
+    known[4], known[6] = FULLY_OPEN * torch.tensor(mutual, dtype=dtype), 1.0
+    return known
 
 
 def advance_known(
@@ -295,7 +301,7 @@ def odds_of_rates(known: Tensor, told_by: Tensor, share: Tensor | float) -> Tens
         share: of the antecedents that is evidence.
 
     Example:
-        >>> known = start_known(1, torch.float32)
+        >>> known = start_known([0], torch.float32)
         >>> known[7], known[9] = 0.05, 0.5  # the antecedent is rare, the consequent is not
         >>> odds_of_rates(known, torch.ones(2, 1), 0.0)
         tensor([2.9444])

@@ -54,7 +54,7 @@ def map_literals(formula: Formula, change: Callable[[Formula], Formula]) -> Form
         elif isinstance(node, Resting):
             given = done[id(node.antecedent)]
             given = Premise(given) if isinstance(given, Junction) else given
-            done[id(node)] = Resting(given, done[id(node.consequent)], node.share, node.turned, node.firm)
+            done[id(node)] = Resting(given, done[id(node.consequent)], node.share, node.turned, node.firm, node.mutual)
         elif isinstance(node, Formula):
             done[id(node)] = change(node)
     return done[id(formula)]  # type: ignore[no-any-return]

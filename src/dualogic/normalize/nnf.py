@@ -167,15 +167,13 @@ class _Pass:
         if positive and self.resting:
             if isinstance(given, Evidence):
                 share, given = given.share, given.operand
-            elif share is None and is_exchanged(given, node.consequent):
-                share = 0.0  # as in an Iff
-            return self._rest(given, node.consequent, share)
+            return self._rest(given, node.consequent, share, share is None and is_exchanged(given, node.consequent))
         antecedent = self.convert(given, not positive)
         if positive and not isinstance(given, Evidence):
             antecedent = mark_literals(antecedent, share or 0.0)
         return join("|" if positive else "&", [antecedent, consequent])
 
-    def _rest(self, antecedent: Formula, consequent: Formula, share: float | None) -> Formula:
+    def _rest(self, antecedent: Formula, consequent: Formula, share: float | None, mutual: bool = False) -> Formula:
         turned = share != 1.0 and _is_given(consequent, self.given) and not _is_given(antecedent, self.given)
         if turned:
             antecedent, consequent, share = consequent, antecedent, 1.0
@@ -185,7 +183,7 @@ class _Pass:
         if isinstance(literal, Comparison) or not is_literal(literal):
             compares = self.given and any(isinstance(node, Comparison) for node in walk(believed))
             believed = connective.Premise(map_literals(believed, self._mark_given) if compares else believed)
-        return connective.Resting(believed, asked, share, turned, fact and bool(find_alternatives(asked)))
+        return connective.Resting(believed, asked, share, turned, fact and bool(find_alternatives(asked)), mutual and share is None)
 
     def _mark_given(self, literal: Formula) -> Formula:
         """Beside a comparison, what is given is a fact as well: a premise of its own."""
@@ -198,7 +196,9 @@ class _Pass:
             # Neither side is the evidence of the other, unless labels show one of them alone.
             left_side, right_side = self.convert(node.left, True), self.convert(node.right, True)
             lean = self.asks(right_side) - self.asks(left_side)
-            parts = [self._rest(node.left, node.right, float(lean == 1)), self._rest(node.right, node.left, float(lean == -1))]
+            mutual = self.evidence is None and not lean
+            ways = (node.left, node.right, 1), (node.right, node.left, -1)
+            parts = [self._rest(*sides, None if mutual else float(lean == told), mutual) for *sides, told in ways]
             return join(outer, parts)
         # (~a | b) & (~b | a) when it must hold, (a & ~b) | (b & ~a) when it must not.
         left, right = inner == "&", inner == "|"
