@@ -73,9 +73,7 @@ def tame(function: Callable[[Any, Any], Tensor], left: Any, right: Any) -> Tenso
     result = function(left, right)
     if not (result.requires_grad or is_transformed()):
         return result
-    wild = ~torch.isfinite(result.detach())
-    if function is operator.pow:
-        wild = wild | ((left == 0) & (right < 1))
+    wild = ~torch.isfinite(result.detach()) | (function is operator.pow and (left == 0) & (right < 1))
     sides = [torch.where(wild, 1.0, side) if isinstance(side, Tensor) else side for side in (left, right)]
     return torch.where(wild, result.detach(), function(*sides))
 

@@ -57,9 +57,9 @@ class Compare(Instruction):
         return ~(-difference <= context.tol) if self.strict else difference <= context.tol
 
 
-def _impossible(bound: Bound) -> Tensor:
-    """As a tensor: of two numbers ``torch.where`` makes torch's default type, which may be too narrow."""
-    return torch.full((), IMPOSSIBLE, dtype=bound.dtype, device=bound.device)
+def _fact(holds: Tensor, bound: Bound) -> Tensor:
+    """More than any belief. Not by ``torch.where``: of two numbers it makes torch's default type, which may be too narrow."""
+    return (1.0 - 2.0 * holds.to(bound.dtype)) * IMPOSSIBLE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Fact(Instruction):
     operand: int
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        return torch.where(registers[self.operand], 0.0, _impossible(context.bound))
+        return (~registers[self.operand]).to(context.bound.dtype) * IMPOSSIBLE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,8 +80,7 @@ class GivenFact(Instruction):
     limit: float  # below this it is likelier than not
 
     def run(self, registers: Registers, context: Context) -> Tensor:
-        likely, absent = registers[self.operand].detach() < self.limit, _impossible(context.bound)
-        return torch.where(likely, -IMPOSSIBLE, absent)
+        return _fact(registers[self.operand].detach() < self.limit, context.bound)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +107,7 @@ class Depth(Instruction):
 
     def run(self, registers: Registers, context: Context) -> Tensor:
         holds, difference, bound = registers[self.operand], registers[self.difference], context.bound
-        absent = _impossible(bound)
-        fact = torch.where(holds, -IMPOSSIBLE, absent)
+        fact = _fact(holds, bound)
         predicted = set(bound.predicted)
         movable = tuple([not predicted.isdisjoint(names) for names in self.symbols])
         if self.kind == "equal" or not any(movable):

@@ -84,16 +84,16 @@ class Builder(TermBuilder):
     def _junction(self, nodes: list[Any], lanes: tuple[int, ...], paths: list[str], tied: frozenset[int]) -> Branch:
         first: Junction | Resting = nodes[0]
         outside, signed, decided = self._ceding, self._signed, self._decided
+        cedes = [outside] * len(_operands(first))
         if isinstance(first, Resting):
             self._decided = {id(node) for node in find_alternatives(first.consequent)} if first.firm else set()
+            # Only an antecedent gives way that may be taught, by a consequent that is believed: numbers have no belief.
+            cedes = [first.share != 1.0 and not any(isinstance(part, Comparison) for part in walk(first.consequent)), False]
         groups: dict[tuple[int, bool], list[int]] = {}
         for position, operand in enumerate(_operands(first)):
-            ceding = not position and _gives_way(first) if isinstance(first, Resting) else outside
-            groups.setdefault((self.signatures[operand], ceding), []).append(position)
+            groups.setdefault((self.signatures[operand], cedes[position]), []).append(position)
         places = [place for group in groups.values() for place in group]
-        order = [0] * len(places)
-        for slot, position in enumerate(places):
-            order[position] = slot
+        order = sorted(range(len(places)), key=places.__getitem__)
         axes = max_shape(first.shape)
         compares = yes_or_no = (False, False)
         share = 0.0 if isinstance(first, Junction) else first.share
@@ -325,11 +325,6 @@ def _compares(node: Formula) -> bool:
 def _is_yes_or_no(node: Formula) -> bool:
     """Whether a formula speaks of Booleans and of no classes."""
     return not any(isinstance(part, (ClassIn, ClassRelation)) for part in walk(node))
-
-
-def _gives_way(node: Resting) -> bool:
-    """Whether an antecedent may be taught, and by a consequent that is believed; numbers have no belief of their own."""
-    return node.share != 1.0 and not any(isinstance(part, Comparison) for part in walk(node.consequent))
 
 
 def _operands(node: Any) -> tuple[Formula, ...]:

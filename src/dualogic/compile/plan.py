@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -207,13 +208,6 @@ def compile_rules(
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(
-    rules: tuple[tuple[str, Formula], ...],
-    mode: str,
-    evidence: float | None,
-    resting: bool,
-    unlabelled: Unlabelled,
-    given: frozenset[str],
-) -> Plan:
+def _compile(*options: Any) -> Plan:
     with outside_inference(), torch.device("cpu"):
-        return Plan(rules, mode, evidence, resting, unlabelled, given)
+        return Plan(*options)

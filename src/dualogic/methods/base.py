@@ -22,7 +22,6 @@ from dualogic.compile.plan import Plan, compile_rules
 from dualogic.errors import OptionError
 from dualogic.formula.connective import Formula
 from dualogic.formula.shape import as_int
-from dualogic.normalize.unlabelled import Unlabelled
 
 State = dict[str, Tensor]
 
@@ -160,14 +159,7 @@ class Method(abc.ABC):
         return repr(self)
 
 
-def compile_costs(
-    rules: Mapping[str, Formula],
-    class_cost: str,
-    evidence: float | None = 0.0,
-    resting: bool = False,
-    unlabelled: Unlabelled = (),
-    given: Collection[str] = (),
-) -> Plan:
-    """The plan of a method that works on costs."""
+def compile_costs(rules: Mapping[str, Formula], class_cost: str, *options: Any) -> Plan:
+    """The plan of a method that works on costs; the options are those of :func:`~dualogic.compile.plan.compile_rules`."""
     check_choice("class_cost", class_cost, CLASS_COSTS)
-    return compile_rules(rules.items(), class_cost, evidence, resting, unlabelled, given)
+    return compile_rules(rules.items(), class_cost, *options)

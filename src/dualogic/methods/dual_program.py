@@ -72,14 +72,12 @@ class DualProgram(DistributionalProgram):
             self.stored += ", and for each implication the odds of its beliefs"
         if self.unlabelled:
             self.stored += f", where no label shows {describe_unlabelled(self.unlabelled)}"
-        finding = [path for level in self.leaning if level.share is None for path in level.paths]
-        self.found_in = tuple(_path_key(path, self._places)[0] for path in finding)
-        self.finding = len(finding)
-        asked = [(level, len(level.paths)) for level in self.leaning if level.share is None]
-        self._single = not self.plan.masked and all(
-            level.width == level.operands * len(level.paths) and not level.shared for level in self.leaning if level.share is None
-        )
-        each = [level for level, count in asked for _ in range(count)]
+        finding = [level for level in self.leaning if level.share is None]
+        self.found_in = tuple(_path_key(path, self._places)[0] for level in finding for path in level.paths)
+        self.finding = len(self.found_in)
+        whole = [level.width == level.operands * len(level.paths) and not level.shared for level in finding]
+        self._single = not self.plan.masked and all(whole)
+        each = [level for level in finding for _ in level.paths]
         self._yes_or_no = tuple([int(level.yes_or_no[side] and not level.mutual) for side in (0, 1) for level in each])
         self._claiming = tuple([int(not all(level.yes_or_no)) for level in each])
         self._mutual = tuple([int(level.mutual) for level in each])

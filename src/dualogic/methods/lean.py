@@ -175,10 +175,7 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
 def start_known(mutual: Sequence[int], dtype: torch.dtype) -> Tensor:
     """For each implication, ``(10, implications)``: running means of the first four of :func:`note`, the highest share so far,
     how many entries there were, the strength by :func:`find_strength` as far as the antecedent is no evidence, the two means
-    that it goes by, and the recent mean of the belief in the consequent.
-
-    Args:
-        mutual: 1 for each implication of whose antecedent nothing is evidence from the start, and otherwise 0.
+    that it goes by, and the recent mean of the belief in the consequent. Of a ``mutual`` antecedent nothing is ever evidence.
     """
     known = torch.zeros(10, len(mutual), dtype=dtype)
     known[4], known[6] = FULLY_OPEN * torch.tensor(mutual, dtype=dtype), 1.0

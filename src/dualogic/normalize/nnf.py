@@ -183,7 +183,8 @@ class _Pass:
         if isinstance(literal, Comparison) or not is_literal(literal):
             compares = self.given and any(isinstance(node, Comparison) for node in walk(believed))
             believed = connective.Premise(map_literals(believed, self._mark_given) if compares else believed)
-        return connective.Resting(believed, asked, share, turned, fact and bool(find_alternatives(asked)), mutual and share is None)
+        firm = fact and bool(find_alternatives(asked))
+        return connective.Resting(believed, asked, share, turned, firm, mutual and share is None)
 
     def _mark_given(self, literal: Formula) -> Formula:
         """Beside a comparison, what is given is a fact as well: a premise of its own."""
@@ -197,8 +198,9 @@ class _Pass:
             left_side, right_side = self.convert(node.left, True), self.convert(node.right, True)
             lean = self.asks(right_side) - self.asks(left_side)
             mutual = self.evidence is None and not lean
-            ways = (node.left, node.right, 1), (node.right, node.left, -1)
-            parts = [self._rest(*sides, None if mutual else float(lean == told), mutual) for *sides, told in ways]
+            shares = (None, None) if mutual else (float(lean == 1), float(lean == -1))
+            ways = (node.left, node.right), (node.right, node.left)
+            parts = [self._rest(*sides, share, mutual) for sides, share in zip(ways, shares)]
             return join(outer, parts)
         # (~a | b) & (~b | a) when it must hold, (a & ~b) | (b & ~a) when it must not.
         left, right = inner == "&", inner == "|"
