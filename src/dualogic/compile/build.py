@@ -48,8 +48,6 @@ class Builder(TermBuilder):
         self._fact = False
         self._decided: set[int] = set()  # what must be decided, of all that is below the implication at hand
 
-    # ------------------------------------------------------------------ roots and connectives
-
     def roots(self, rules: Mapping[str, Formula]) -> list[tuple[Branch, list[int]]]:
         """Compile the rules, those of one signature together; returns each group with the rules' positions."""
         formulas = [strip_levels(formula) for formula in rules.values()]
@@ -87,8 +85,9 @@ class Builder(TermBuilder):
         cedes = [outside] * len(_operands(first))
         if isinstance(first, Resting):
             self._decided = {id(node) for node in find_alternatives(first.consequent)} if first.firm else set()
-            # Only an antecedent gives way that may be taught, by a consequent that is believed: numbers have no belief.
-            cedes = [first.share != 1.0 and not any(isinstance(part, Comparison) for part in walk(first.consequent)), False]
+            # An antecedent gives way that may be taught, by a consequent that is believed: numbers have no belief.
+            numeric = any(isinstance(part, Comparison) for part in walk(first.consequent))
+            cedes = [first.share != 1.0 and not first.mutual and not numeric, False]
         groups: dict[tuple[int, bool], list[int]] = {}
         for position, operand in enumerate(_operands(first)):
             groups.setdefault((self.signatures[operand], cedes[position]), []).append(position)
@@ -193,8 +192,6 @@ class Builder(TermBuilder):
         self.levels.append(level)
         self.width += level.width
         return level
-
-    # ------------------------------------------------------------------ atoms
 
     def _leaf(self, marked: list[Any], lanes: tuple[int, ...]) -> Leaf:
         share = marked[0].share if isinstance(marked[0], Evidence) else 0.0

@@ -80,8 +80,6 @@ class Builder:
         self.work.append(step)
         return len(self.sizes) + len(self.work) - 1
 
-    # ------------------------------------------------------------------ sums of independent parts
-
     def sides(self, left: int, right: int) -> tuple[Distribution | int, Distribution | int]:
         """The distributions of two sums, such that the relation is one between them; a number where nothing is left."""
         parts, constant = self.parts([(left, 1), (right, -1)])
@@ -208,8 +206,6 @@ class Builder:
         padded = [torch.zeros(count * width, dtype=torch.long).index_copy(0, columns, place[order]) for place in places]
         padding = torch.full((count * width,), NEVER, dtype=torch.float64).index_fill(0, columns, 0.0)
         return self._emit(Group(tuple(slots), tuple(padded), padding if len(order) < len(padding) else None, width))
-
-    # ------------------------------------------------------------------ the comparison
 
     def decide(self, operation: str, left: Distribution | int, right: Distribution | int) -> None:
         """The probability that the relation holds, into the last slot."""

@@ -245,8 +245,6 @@ class TermBuilder:
         register = self._emit(ops.GatherEach(value.register, len(lanes), tuple(dims), numbers))
         return Value(register, lanes, value.rank - len(dims))
 
-    # ------------------------------------------------------------------ registers and constants
-
     def _binary(self, function: Callable[[Any, Any], Tensor], left: Value, right: Value, rank: int) -> Value:
         lanes = left.lanes or right.lanes
         operands = [value.number if value.register < 0 else self._expand(value, lanes, rank) for value in (left, right)]

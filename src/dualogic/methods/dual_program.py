@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -184,18 +185,18 @@ class DualProgram(DistributionalProgram):
         since = state["steps"], self.plan.positions(PACES, noted.device)
         claiming = self.plan.positions(self._claiming, noted.device) if sum(self._claiming) > 1 else None
         plain = not any(self._claiming) or (not all(self._claiming) and self.plan.positions(self._claiming, noted.device) == 0)
+        mutual = all(self._mutual) or (any(self._mutual) and self.plan.positions(self._mutual, noted.device) > 0)
+        move = functools.partial(advance_known, single=self._single, claiming=claiming, plain=plain, mutual=mutual)
         if finite is None:
-            mean = noted.sum(0) / noted.shape[0]
-            new["known"] = advance_known(state["known"], mean, noted.shape[0], *since, share, self._single, claiming, plain)
+            new["known"] = move(state["known"], noted.sum(0) / noted.shape[0], noted.shape[0], *since, share)
             return new
         counted = wide(finite).unsqueeze(1)
         if finite.dim() > 1:
             counted = counted.index_select(2, self.plan.positions(self.found_in, noted.device))
         count = counted.sum(0)
         mean = torch.where(counted, noted, 0.0).sum(0) / count.clamp_min(1)
-        new["known"] = torch.where(
-            count > 0, advance_known(state["known"], mean, count[0], *since, None, self._single, claiming, plain), state["known"]
-        )
+        after = move(state["known"], mean, count[0], *since)
+        new["known"] = torch.where(count > 0, after, state["known"])
         return new
 
     def _stands(self, state: State, told: Told | None = None) -> dict[int, Stand]:

@@ -29,9 +29,8 @@ FOLLOWS = 0.95
 """A consequent is believed as much as its antecedent from this ratio of the means on."""
 PRIOR = 100.0
 """How many entries are taken to have told that a consequent is believed with its antecedent only, before there were any."""
-PACES = (8, 2, 8)
-"""How fast the means of beliefs run, the recent and the lasting one in an antecedent and the recent one in its consequent: step
-``t`` counts ``n / (t + n)``."""
+PACES = (8, 2, 8, 2)
+"""Of the mean belief in an antecedent, recent and lasting, and in its consequent: step ``t`` counts ``n / (t + n)``."""
 RARE = 0.01
 """A mean belief below this, or above 1 less this, counts as this."""
 CALM = 0.03
@@ -173,11 +172,11 @@ def note(level: Level, seen: Leaning, exists: Tensor | None) -> Tensor:
 
 
 def start_known(mutual: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """For each implication, ``(10, implications)``: running means of the first four of :func:`note`, the highest share so far,
-    how many entries there were, the strength by :func:`find_strength` as far as the antecedent is no evidence, the two means
-    that it goes by, and the recent mean of the belief in the consequent. Of a ``mutual`` antecedent nothing is ever evidence.
+    """For each implication, ``(11, implications)``: running means of the first four of :func:`note`, the highest share so far,
+    how many entries there were, the strength by :func:`find_strength` as far as the antecedent is no evidence, and the means of
+    :data:`PACES`. Of a ``mutual`` antecedent nothing is ever evidence.
     """
-    known = torch.zeros(10, len(mutual), dtype=dtype)
+    known = torch.zeros(11, len(mutual), dtype=dtype)
     known[4], known[6] = FULLY_OPEN * torch.tensor(mutual, dtype=dtype), 1.0
     return known
 
@@ -192,6 +191,7 @@ def advance_known(
     single: bool = False,
     claiming: Tensor | None = None,
     plain: Tensor | bool = False,
+    mutual: Tensor | bool = False,
 ) -> Tensor:
     """The state after a batch.
 
@@ -209,6 +209,7 @@ def advance_known(
         single: whether each sample has one entry for each implication, neither more nor none.
         claiming: see :func:`find_strength`.
         plain: which implications are between Booleans alone, ``(implications,)``, or whether all are.
+        mutual: in which both sides teach each other, likewise.
     """
     noted = noted.to(known.dtype)
     tiny = torch.finfo(known.dtype).tiny
@@ -217,7 +218,7 @@ def advance_known(
     denied, _, believed, _, consequent = noted.unbind()
     paces = paces.to(known.dtype)  # a quotient of whole numbers would have torch's default type
     rates = (paces / (steps + paces)).unsqueeze(1)
-    latest = torch.stack([believed, believed, consequent])  # the rows of antecedent, antecedent and consequent
+    latest = torch.stack([believed, believed, consequent, consequent])
     if single:
         seen = known[5] + count
     else:
@@ -231,7 +232,7 @@ def advance_known(
         runs = feeds_itself(beliefs, seen)
         highest = torch.where(runs if plain is True else runs & plain, highest.clamp_min(FULLY_OPEN), highest)
     # What is evidence the rule cannot change, so a fall is not its doing.
-    strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs[:2], seen, claiming)
+    strength = torch.ones_like(seen) if share == 1.0 else find_strength(beliefs, seen, claiming, mutual)
     if share is None:
         strength = torch.lerp(strength, torch.ones_like(seen), _share(highest))
     return torch.cat([means, *(each.unsqueeze(0) for each in (highest, seen, strength)), beliefs])
@@ -245,44 +246,52 @@ def feeds_itself(beliefs: Tensor, seen: Tensor) -> Tensor:
     wrong "yes" makes another. A consequent that is still to be learned is believed less.
 
     Args:
-        beliefs: means of the belief in the antecedent, recent and lasting, and in the consequent, ``(3, implications)``.
+        beliefs: means of the belief in the antecedent, recent and lasting, and likewise in the consequent, ``(4, implications)``.
         seen: how many entries there were so far, ``(implications,)``.
 
     Example:
-        >>> feeds_itself(torch.tensor([[0.3, 0.3], [0.2, 0.2], [0.3, 0.1]]), torch.tensor([1e6, 1e6]))
+        >>> feeds_itself(torch.tensor([[0.3, 0.3], [0.2, 0.2], [0.3, 0.1], [0.3, 0.1]]), torch.tensor([1e6, 1e6]))
         tensor([ True, False])
     """
-    recent, lasting, consequent = beliefs.unbind()
+    recent, lasting, consequent, _ = beliefs.unbind()
     by_chance = (recent * (PACES[0] / seen)).sqrt()
     return (recent - by_chance > (1.0 + CALM) * lasting) & (consequent >= FOLLOWS * recent)
 
 
-def find_strength(beliefs: Tensor, seen: Tensor, claiming: Tensor | None = None) -> Tensor:
+def find_strength(beliefs: Tensor, seen: Tensor, claiming: Tensor | None = None, mutual: Tensor | bool = False) -> Tensor:
     """How much of its pull each implication keeps, ``(implications,)``, where the belief in its antecedent falls.
 
     Labels settle how often an antecedent is believed. A rule that goes on lowering this is met by what the network calls things,
     not by what it knows: in the end it may call all of them the same. So a rule holds back while the recent mean of the belief is
     below the lasting one by more than chance and :data:`CALM`. Where classes are claimed, it also does while those of the others
     that claim classes are on average: a class that is claimed more often takes from the others. Booleans take nothing from each
-    other.
+    other. Where both sides teach each other one of them may fall, but not both.
 
     Args:
-        beliefs: means of the belief, the recent and the lasting one, ``(2, implications)``.
+        beliefs: as for :func:`feeds_itself`.
         seen: how many entries there were so far, ``(implications,)``.
         claiming: 1 for each implication that claims classes, and otherwise 0, ``(implications,)``; ``None`` if fewer than two do.
+        mutual: in which implications both sides teach each other, ``(implications,)``, or whether they do in all.
 
     Example:
-        >>> find_strength(torch.tensor([[0.20], [0.21]]), torch.tensor([1e6])).round(decimals=2)
+        >>> find_strength(torch.tensor([[0.20], [0.21], [0.5], [0.5]]), torch.tensor([1e6])).round(decimals=2)
         tensor([0.0200])
     """
-    sure = beliefs.clamp_min(RAREST)
-    recent, lasting = sure.log().unbind()
-    by_chance = (sure[0] * seen).rsqrt()
-    excess = torch.sub(lasting - recent, by_chance, alpha=PACES[0] ** 0.5).sub_(CALM).clamp_min_(0.0)
+    excess = _find_fall(beliefs[:2], seen)
+    if mutual is not False:
+        both = torch.minimum(excess, _find_fall(beliefs[2:], seen))
+        excess = both if mutual is True else torch.where(mutual, both, excess)
     if claiming is not None:
         theirs = excess * claiming
         excess = excess + claiming * (theirs.sum() - theirs) / (claiming.sum() - 1.0)
     return excess.mul_(-HOLD_BACK).exp_()
+
+
+def _find_fall(beliefs: Tensor, seen: Tensor) -> Tensor:
+    sure = beliefs.clamp_min(RAREST)
+    recent, lasting = sure.log().unbind()
+    by_chance = (sure[0] * seen).rsqrt()
+    return torch.sub(lasting - recent, by_chance, alpha=PACES[0] ** 0.5).sub_(CALM).clamp_min_(0.0)
 
 
 def odds_of_rates(known: Tensor, told_by: Tensor, share: Tensor | float) -> Tensor:
