@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dualogic as dl
@@ -31,6 +31,7 @@ def as_cost(values, classes, input="logits"):
 @given(st.integers(0, 10_000), SETS, SETS)
 @settings(max_examples=40, deadline=None)
 def test_what_is_given_up_goes_to_the_likeliest_other_class(input, seed, given_up, asked):
+    assume(given_up != asked)  # both sides would say the same
     f, g = symbols(input)
     first, second = draw(seed, input=input)
     logic = dl.LogicLoss(f.isin(given_up) >> g.isin(asked), method=METHOD).double()
@@ -102,6 +103,20 @@ def test_a_comparison_as_the_consequent_leaves_the_plain_gradient(seed):
     (found,) = torch.autograd.grad(said(f=first, x=second[:, 0]), first)
     (expected,) = torch.autograd.grad(plain(p=first.softmax(-1)[:, 1], x=second[:, 0]), first)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("method", [METHOD, "dual"])
+@given(st.integers(0, 10_000), SETS, SETS)
+@settings(max_examples=20, deadline=None)
+def test_where_both_sides_teach_it_is_the_plain_gradient(method, seed, one, other):
+    f, g = symbols()
+    p, q = (dl.boolean(name) for name in "pq")
+    first, second = draw(seed)
+    beliefs = {"p": (-as_cost(first, one)).exp(), "q": (-as_cost(second, other)).exp()}
+    found = dl.LogicLoss(dl.Iff(f.isin(one), g.isin(other)), method=method).double()(f=first, g=second)
+    expected = dl.LogicLoss(dl.Iff(p, q), method=method).double()(**beliefs)
+    for pair in zip(*(torch.autograd.grad(loss, (first, second)) for loss in (found, expected))):
+        torch.testing.assert_close(*pair, rtol=1e-5, atol=1e-8)
 
 
 @given(st.integers(0, 10_000))

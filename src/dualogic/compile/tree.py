@@ -38,7 +38,7 @@ class Level:
     share: float | None = 0.0  # for ">>", how much of the antecedent is evidence; `None` where that is to be found out
     logarithmic: bool = True  # class costs are `-log p`
     turned: bool = False  # for ">>", it was written the other way round
-    mutual: bool = False  # for ">>", neither side is evidence, and nothing is to be found out but whether the antecedent falls
+    mutual: bool = False  # for ">>", both sides teach each other; with no `share`, whether both fall is to be found out
     # For ">>", whether antecedent and consequent compare numbers, and nothing else. The value of such an antecedent is not a
     # cost, but what compile/threshold.py says.
     compares: tuple[bool, bool] = (False, False)

@@ -307,7 +307,7 @@ class Resting(Formula):
     share: float | None  # how much of the antecedent is evidence; `None` where that is to be found out
     turned: bool = False  # it was written the other way round, `~consequent >> ~antecedent`
     firm: bool = False  # the antecedent is a fact, and alternatives in the consequent do not rest
-    mutual: bool = False  # neither side is the evidence of the other, from the start; `share` is `None`
+    mutual: bool = False  # both sides teach each other: a direction of an `Iff`, or both say the same
 
 
 class Premise(Formula):

@@ -167,7 +167,7 @@ class _Pass:
         if positive and self.resting:
             if isinstance(given, Evidence):
                 share, given = given.share, given.operand
-            return self._rest(given, node.consequent, share, share is None and is_exchanged(given, node.consequent))
+            return self._rest(given, node.consequent, share, is_exchanged(given, node.consequent))
         antecedent = self.convert(given, not positive)
         if positive and not isinstance(given, Evidence):
             antecedent = mark_literals(antecedent, share or 0.0)
@@ -184,7 +184,7 @@ class _Pass:
             compares = self.given and any(isinstance(node, Comparison) for node in walk(believed))
             believed = connective.Premise(map_literals(believed, self._mark_given) if compares else believed)
         firm = fact and bool(find_alternatives(asked))
-        return connective.Resting(believed, asked, share, turned, firm, mutual and share is None)
+        return connective.Resting(believed, asked, share, turned, firm, mutual and share != 1.0)
 
     def _mark_given(self, literal: Formula) -> Formula:
         """Beside a comparison, what is given is a fact as well: a premise of its own."""
@@ -197,10 +197,10 @@ class _Pass:
             # Neither side is the evidence of the other, unless labels show one of them alone.
             left_side, right_side = self.convert(node.left, True), self.convert(node.right, True)
             lean = self.asks(right_side) - self.asks(left_side)
-            mutual = self.evidence is None and not lean
-            shares = (None, None) if mutual else (float(lean == 1), float(lean == -1))
+            found = self.evidence is None and not lean
+            shares = (None, None) if found else (float(lean == 1), float(lean == -1))
             ways = (node.left, node.right), (node.right, node.left)
-            parts = [self._rest(*sides, share, mutual) for sides, share in zip(ways, shares)]
+            parts = [self._rest(*sides, share, not lean) for sides, share in zip(ways, shares)]
             return join(outer, parts)
         # (~a | b) & (~b | a) when it must hold, (a & ~b) | (b & ~a) when it must not.
         left, right = inner == "&", inner == "|"
