@@ -266,7 +266,7 @@ class LogicLoss(KeptModule):
         teaches its consequent alone; 0 that either may give way. It starts at 1 and falls as the consequent is seen to be known
         without the antecedent, unless ``evidence=`` or :func:`dualogic.evidence` says what it is. Of an antecedent that compares
         numbers nothing is found out: it is 0, and numbers give way that have a gradient. And then there is
-        ``"strength"``: 1, or less while the rule holds back because the belief in its antecedent falls.
+        ``"strength"``: 1, or less while the rule holds back because the belief in its antecedent, or in both sides, falls.
 
         Example:
             >>> import dualogic as dl
